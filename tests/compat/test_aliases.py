@@ -78,7 +78,7 @@ def test_the_documented_paths_have_the_same_objects_as_the_compat_modules(packag
     assert (code, output.strip()) == (0, "")
 
 
-def test_the_function_evaluate_stays_a_function_beside_the_module_of_its_name(tmp_path: Path) -> None:
+def test_the_function_evaluate_stays_a_function_next_to_the_module_of_its_name(tmp_path: Path) -> None:
     code = "import deepeval\nfrom deepeval.evaluate import AsyncConfig\nfrom deepeval import evaluate\n"
     assert python(tmp_path, INSTALL.format("'deepeval'") + code + "assert evaluate.__name__ == 'evaluate'")[0] == 0
 
@@ -146,7 +146,7 @@ def test_a_package_that_becomes_importable_later_wins_as_well(real: Path) -> Non
     assert "the real one" in output
 
 
-def test_a_folder_of_that_name_without_code_is_no_package(tmp_path: Path) -> None:
+def test_a_folder_of_that_name_without_code_is_not_a_package(tmp_path: Path) -> None:
     (tmp_path / "deepeval").mkdir()
     assert python(tmp_path, INSTALL.format("'deepeval'") + "from deepeval.metrics import GEval")[0] == 0
 

@@ -53,7 +53,7 @@ def evaluate(*args: Any, **named: Any) -> Any:
     return asyncio.run(AgentEvaluator.evaluate(*args, **named))
 
 
-def said(path: Path) -> list[str]:
+def warning_texts(path: Path) -> list[str]:
     return [str(warning) for suite in load([path]) for warning in suite.warnings]
 
 
@@ -65,13 +65,13 @@ def test_keys_without_a_value_say_nothing_at_any_level(tmp_path: Path) -> None:
     answered = content("y", "model")
     talk = {"userContent": asked, "finalResponse": answered, "intermediateData": used, "new_turn_key": None}
     data = eval_set(talk, new_case_key=None, sessionInput={"appName": "a", "userId": "u", "state": {}, "new": None})
-    assert said(write(tmp_path, {**data, "new_set_key": None})) == []
+    assert warning_texts(write(tmp_path, {**data, "new_set_key": None})) == []
 
 
 def test_extra_keys_that_adk_ignores_are_a_warning_once_each(tmp_path: Path) -> None:
     talk = {"userContent": content("x", quantum=1), "finalResponse": content("y", "model", quantum=2)}
     data = eval_set(talk, owner="me", sessionInput={"appName": "a", "userId": "u", "state": {}, "locale": "en"})
-    found = said(write(tmp_path, {**data, "revision": 7}))
+    found = warning_texts(write(tmp_path, {**data, "revision": 7}))
     assert [sum(key in warning for warning in found) for key in ("quantum", "owner", "locale", "revision")] == [1] * 4
     assert all("is ignored" in warning for warning in found)
 
@@ -100,7 +100,7 @@ def test_an_initial_state_is_the_state_that_a_session_starts_with(tmp_path: Path
     assert suite.cases[0].state == {"a": 1}
 
 
-def test_an_initial_state_beside_another_is_refused(tmp_path: Path) -> None:
+def test_an_initial_state_next_to_another_is_refused(tmp_path: Path) -> None:
     session = {"appName": "x", "userId": "u", "state": {"b": 1}, "initial_state": {"a": 1}}
     with pytest.raises(InvalidSuite, match="initial_state is set together with"):
         load([write(tmp_path, eval_set(turn("x", "y"), sessionInput=session))])
@@ -111,7 +111,7 @@ MIXED = (turn("one", "hello one", []), turn("two", "nothing alike", []))
 """The mean of the first criterion is 0.5; the second turn alone has 0."""
 
 
-def run_of(path: Path, agent: Any = echo, **options: Any) -> Any:
+def evaluate_file(path: Path, agent: Any = echo, **options: Any) -> Any:
     return run_suites(RunRequest(load([path]), RunOptions(**options), agent=agent, store=None))
 
 
@@ -131,8 +131,8 @@ def reports(run: Any, verdict: Any) -> dict[str, str]:
     return found
 
 
-def test_a_criterion_that_is_met_on_its_mean_is_told_as_met(tmp_path: Path) -> None:
-    run, verdict = run_of(write(tmp_path, eval_set(*MIXED), MEANS))
+def test_a_criterion_whose_mean_meets_the_threshold_is_reported_as_met(tmp_path: Path) -> None:
+    run, verdict = evaluate_file(write(tmp_path, eval_set(*MIXED), MEANS))
     told = reports(run, verdict)
     assert verdict.outcome == "passed"
     assert (
@@ -146,7 +146,7 @@ def test_a_criterion_that_is_met_on_its_mean_is_told_as_met(tmp_path: Path) -> N
 def test_only_the_criterion_that_was_missed_is_blamed(tmp_path: Path) -> None:
     calls: Any = [{"name": "look", "args": {}}]
     turns = (turn("one", "hello one", []), turn("two", "nothing alike", calls))
-    run, verdict = run_of(write(tmp_path, eval_set(*turns), MEANS))
+    run, verdict = evaluate_file(write(tmp_path, eval_set(*turns), MEANS))
     told = reports(run, verdict)
     assert verdict.outcome == "failed"
     assert "tool_trajectory_avg_score mean 0.50 < 1.00 over 2 turns" in told["line"]
@@ -158,13 +158,13 @@ def test_only_the_criterion_that_was_missed_is_blamed(tmp_path: Path) -> None:
     assert [failure.metric for failure in caught.value.failures] == ["tool_trajectory_avg_score"]
 
 
-def test_a_run_below_the_mean_is_no_junit_failure_where_the_case_passed(tmp_path: Path) -> None:
+def test_a_run_below_the_mean_is_not_a_junit_failure_where_the_case_passed(tmp_path: Path) -> None:
     from proctor.cases.suite import Settings
 
     answers = iter(["nothing", "hello one"])
     path = write(tmp_path, eval_set(turn("one", "hello one")), {"criteria": {"response_match_score": 0.5}})
     given = Settings(repeat=2, parallel=1)
-    run, verdict = run_of(path, lambda question: next(answers), overrides=given)
+    run, verdict = evaluate_file(path, lambda question: next(answers), overrides=given)
     assert verdict.outcome == "passed"
     suite = ElementTree.fromstring(reports(run, verdict)["junit"])[0]
     assert (suite.attrib["tests"], suite.attrib["failures"], len(list(suite.iter("failure")))) == ("2", "0", 0)
@@ -180,7 +180,7 @@ ROWS = [{"query": "one", "reference": "hello one"}, {"query": "two", "reference"
 
 
 def test_rows_that_the_two_adks_read_differently_say_how_they_are_read(tmp_path: Path) -> None:
-    [ambiguous] = [text for text in said(write(tmp_path, ROWS)) if "legacy_rows" in text]
+    [ambiguous] = [text for text in warning_texts(write(tmp_path, ROWS)) if "legacy_rows" in text]
     assert "2 rows" in ambiguous and "one case each, like ADK-TS" in ambiguous and "conversation" in ambiguous
 
 
@@ -189,7 +189,7 @@ def test_what_rows_are_can_be_chosen(tmp_path: Path, reading: str, shape: list[i
     path = write(tmp_path, ROWS, {"criteria": {"response_match_score": 0.8}, "legacy_rows": reading})
     [suite] = load([path])
     assert [len(case.turns) for case in suite.cases] == shape
-    assert not [text for text in said(path) if "legacy_rows" in text]
+    assert not [text for text in warning_texts(path) if "legacy_rows" in text]
 
 
 def test_a_reading_that_there_is_not_is_refused(tmp_path: Path) -> None:
@@ -204,7 +204,7 @@ def test_a_reading_that_there_is_not_is_refused(tmp_path: Path) -> None:
     ids=["one row", "rows of adk-python"],
 )
 def test_rows_that_mean_the_same_everywhere_need_no_choice(tmp_path: Path, rows: Any) -> None:
-    assert not [text for text in said(write(tmp_path, rows)) if "legacy_rows" in text]
+    assert not [text for text in warning_texts(write(tmp_path, rows)) if "legacy_rows" in text]
 
 
 def test_the_legacy_format_is_deprecated(tmp_path: Path) -> None:

@@ -49,11 +49,11 @@ LOST = JudgeFailed("no usable reply")
 ASKED = seen("It is 5.", "How much?", "5 euros")
 
 
-def rulings(*said: str) -> dict[str, Any]:
+def yes_no_replies(*said: str) -> dict[str, Any]:
     return {"verdicts": [{"number": n, "reason": f"reason {n}", "verdict": v} for n, v in enumerate(said, 1)]}
 
 
-def matched(*replies: Any, samples: int = 5) -> tuple[float, int]:
+def match_score(*replies: Any, samples: int = 5) -> tuple[float, int]:
     """The score of `FinalResponseMatch`, and how often the judge was asked for it."""
     judge = ScriptedJudge({"response-match": list(replies)})
     evaluation = judged(FinalResponseMatch(judge_model_options={"num_samples": samples}), ASKED, judge)
@@ -61,32 +61,32 @@ def matched(*replies: Any, samples: int = 5) -> tuple[float, int]:
 
 
 def test_most_samples_decide_and_no_more_are_asked_than_it_takes() -> None:
-    assert matched(YES, YES, YES) == (1.0, 3)
-    assert matched(NO, NO, NO) == (0.0, 3)
-    assert matched(YES, NO, YES, YES) == (1.0, 4)
-    assert matched(YES, NO, NO, YES, NO) == (0.0, 5)
+    assert match_score(YES, YES, YES) == (1.0, 3)
+    assert match_score(NO, NO, NO) == (0.0, 3)
+    assert match_score(YES, NO, YES, YES) == (1.0, 4)
+    assert match_score(YES, NO, NO, YES, NO) == (0.0, 5)
 
 
 def test_a_tie_is_lost() -> None:
-    assert matched(YES, NO, samples=2) == (0.0, 2)
-    assert matched(NO, samples=2) == (0.0, 1)
-    assert matched(YES, YES, NO, NO, samples=4) == (0.0, 4)
+    assert match_score(YES, NO, samples=2) == (0.0, 2)
+    assert match_score(NO, samples=2) == (0.0, 1)
+    assert match_score(YES, YES, NO, NO, samples=4) == (0.0, 4)
 
 
-def test_samples_that_gave_no_vote_are_told_beside_those_that_did() -> None:
+def test_samples_that_gave_no_vote_are_reported_next_to_those_that_did() -> None:
     evaluator = FinalResponseMatch(judge_model_options={"num_samples": 3})
     details = judged(evaluator, ASKED, {"response-match": [YES, LOST, YES]}).details
     assert details["votes"] == {"in_favour": 2, "against": 0, "abstained": ["no usable reply"]}
 
 
-def test_a_reply_that_cannot_be_used_is_no_vote() -> None:
-    assert matched(LOST, LOST, YES, LOST, LOST) == (1.0, 5)
-    assert matched(LOST, NO, YES, YES, NO) == (0.0, 5)
+def test_a_reply_that_cannot_be_used_is_not_a_vote() -> None:
+    assert match_score(LOST, LOST, YES, LOST, LOST) == (1.0, 5)
+    assert match_score(LOST, NO, YES, YES, NO) == (0.0, 5)
 
 
 def test_when_no_reply_can_be_used_nothing_is_known_of_the_answer() -> None:
     with pytest.raises(JudgeFailed):
-        matched(LOST, LOST, LOST, LOST, LOST)
+        match_score(LOST, LOST, LOST, LOST, LOST)
 
 
 def test_a_judge_without_a_model_is_asked_once_and_cannot_answer() -> None:
@@ -101,7 +101,7 @@ def test_a_response_match_without_a_reference_is_skipped() -> None:
         judged(FinalResponseMatch(), seen("x"), {})
 
 
-def test_five_samples_are_usual_and_samples_are_told_apart() -> None:
+def test_five_samples_are_the_default_and_samples_are_separate() -> None:
     samples: list[int] = []
 
     class Counting(ScriptedJudge):
@@ -179,7 +179,7 @@ RUBRICS = [
 
 
 def test_each_rubric_has_its_own_majority_and_the_score_is_their_mean() -> None:
-    replies = [rulings("yes", "no"), rulings("yes", "yes"), rulings("no", "no")]
+    replies = [yes_no_replies("yes", "no"), yes_no_replies("yes", "yes"), yes_no_replies("no", "no")]
     options = {"num_samples": 3}
     evaluator = FinalResponseQuality(rubrics=RUBRICS, judge_model_options=options)
     evaluation = judged(evaluator, ASKED, {"answer-rubrics": replies})
@@ -192,13 +192,18 @@ def test_each_rubric_has_its_own_majority_and_the_score_is_their_mean() -> None:
 
 
 def test_samples_go_on_until_every_rubric_is_decided() -> None:
-    judge = ScriptedJudge({"answer-rubrics": [rulings("yes", v) for v in ("no", "yes", "no", "no")]})
+    judge = ScriptedJudge({"answer-rubrics": [yes_no_replies("yes", v) for v in ("no", "yes", "no", "no")]})
     judged(FinalResponseQuality(rubrics=RUBRICS), ASKED, judge)
     assert len(judge.asked) == 4
 
 
 def test_a_judge_that_leaves_a_rubric_out_has_not_voted() -> None:
-    replies = [rulings("yes"), rulings("yes", "no"), rulings("yes", "no"), rulings("yes", "no")]
+    replies = [
+        yes_no_replies("yes"),
+        yes_no_replies("yes", "no"),
+        yes_no_replies("yes", "no"),
+        yes_no_replies("yes", "no"),
+    ]
     assert judged(FinalResponseQuality(rubrics=RUBRICS), ASKED, {"answer-rubrics": replies}).score == 0.5
 
 
@@ -239,7 +244,7 @@ def eval_set(config: Mapping[str, Any], folder: Path) -> Suite:
     return suite
 
 
-def turns_of(suite: Suite) -> list[Evaluable]:
+def evaluables(suite: Suite) -> list[Evaluable]:
     """What evaluators see of each turn."""
     [case] = suite.cases
     exchanges = [Exchange(turn, Reply(f"answer to {turn.input}")) for turn in case.turns]
@@ -255,7 +260,7 @@ def turns_of(suite: Suite) -> list[Evaluable]:
     ]
 
 
-def listed(evaluator: RubricEvaluator, evaluable: Evaluable) -> list[str]:
+def rubric_texts(evaluator: RubricEvaluator, evaluable: Evaluable) -> list[str]:
     return [rubric.id for rubric in evaluator.applicable_rubrics(evaluable)]
 
 
@@ -264,16 +269,16 @@ def test_rubrics_of_case_and_turn_reach_the_evaluator_of_each_turn(tmp_path: Pat
     metric = "rubric_based_final_response_quality_v1"
     suite = eval_set({metric: {"threshold": 0.8, "rubrics": [own]}}, tmp_path)
     evaluator = FinalResponseQuality(**suite.evaluators[0].arguments)
-    first, second = turns_of(suite)
-    assert listed(evaluator, first) == ["own", "case", "first"]
-    assert listed(evaluator, second) == ["own", "case"]
-    assert listed(ToolUseQuality(), second) == ["tools"]
+    first, second = evaluables(suite)
+    assert rubric_texts(evaluator, first) == ["own", "case", "first"]
+    assert rubric_texts(evaluator, second) == ["own", "case"]
+    assert rubric_texts(ToolUseQuality(), second) == ["tools"]
 
 
 def test_an_evaluator_of_the_conversation_sees_the_rubrics_of_all_turns(tmp_path: Path) -> None:
     suite = eval_set({"rubric_based_multi_turn_trajectory_quality_v1": 0.8}, tmp_path)
-    _, whole = turns_of(suite)
-    judge = ScriptedJudge({"conversation-rubrics": rulings("yes", "yes")})
+    _, whole = evaluables(suite)
+    judge = ScriptedJudge({"conversation-rubrics": yes_no_replies("yes", "yes")})
     assert judged(TrajectoryQuality(), whole, judge).score == 1.0
     assert judge.asked[0].instructions.endswith("1. The first one.\n2. The second one.")
     assert list(judge.asked[0].material["line"]) == [
@@ -284,7 +289,7 @@ def test_an_evaluator_of_the_conversation_sees_the_rubrics_of_all_turns(tmp_path
     ]
 
 
-def test_a_setting_that_no_judge_is_told_is_warned_of(tmp_path: Path) -> None:
+def test_a_judge_setting_without_effect_is_warned_about(tmp_path: Path) -> None:
     settings = {"temperature": 0, "topP": 0.5, "safetySettings": [], "seed": None}
     options = {"judgeModel": "gemini-2.5-flash", "judgeModelConfig": settings}
     suite = eval_set({"safety_v1": {"threshold": 0.5, "judgeModelOptions": options}}, tmp_path)
@@ -296,7 +301,7 @@ def test_a_setting_that_no_judge_is_told_is_warned_of(tmp_path: Path) -> None:
     }
 
 
-def test_settings_for_a_judge_that_is_not_named_are_warned_of(tmp_path: Path) -> None:
+def test_settings_for_a_judge_that_is_not_named_are_warned_about(tmp_path: Path) -> None:
     options = {"judge_model_config": {"temperature": 0}}
     suite = eval_set({"safety_v1": {"threshold": 0.5, "judge_model_options": options}}, tmp_path)
     assert "has no effect without judge_model" in str(suite.warnings[0])
@@ -318,7 +323,7 @@ def test_evaluators_of_the_conversation_are_so_in_adks_files_too() -> None:
     assert [scopes[each.__name__] for each in classes] == [each.scope for each in classes] == ["case", "case"]
 
 
-def traced(*, turn: str = "Where is it?") -> Evaluable:
+def traced_evaluable(*, turn: str = "Where is it?") -> Evaluable:
     """A turn in which the model says something, looks, and answers; an earlier turn is in the trace too."""
     said = AssistantMessage((TextContent("I will look. It may take a day."),), (ToolCall("track"),))
     history = (SystemMessage("Be brief."), UserMessage.from_text("Hello"), AssistantMessage((TextContent("Hi."),)))
@@ -340,9 +345,9 @@ def labels(*said: str) -> dict[str, Any]:
     return {"verdicts": [{"number": n, "reason": f"reason {n}", "label": v} for n, v in enumerate(said, 1)]}
 
 
-def test_what_the_agent_was_told_and_its_tools_are_shown_where_the_trace_has_them() -> None:
-    judge = ScriptedJudge({"tool-rubrics": rulings("yes")})
-    judged(ToolUseQuality(rubrics=["It looks before it answers."]), traced(), judge)
+def test_the_agents_instructions_and_tools_are_shown_if_the_trace_has_them() -> None:
+    judge = ScriptedJudge({"tool-rubrics": yes_no_replies("yes")})
+    judged(ToolUseQuality(rubrics=["It looks before it answers."]), traced_evaluable(), judge)
     material = judge.asked[0].material
     assert material["agent-instructions"] == "Be brief."
     assert material["agent-tool"] == ['{"name": "track", "description": "Finds parcels"}']
@@ -351,8 +356,8 @@ def test_what_the_agent_was_told_and_its_tools_are_shown_where_the_trace_has_the
 
 def test_what_was_said_on_the_way_counts_only_if_asked_for() -> None:
     judge = ScriptedJudge({"response-match": YES})
-    judged(FinalResponseMatch(), traced(), judge)
-    judged(FinalResponseMatch(include_intermediate_responses_in_final=True), traced(), judge)
+    judged(FinalResponseMatch(), traced_evaluable(), judge)
+    judged(FinalResponseMatch(include_intermediate_responses_in_final=True), traced_evaluable(), judge)
     assert {question.material["answer"] for question in judge.asked} == {
         "It is in Utrecht.",
         "I will look. It may take a day.\nIt is in Utrecht.",
@@ -374,9 +379,9 @@ def test_the_share_of_sentences_that_are_borne_out_or_claim_nothing() -> None:
     }
 
 
-def test_the_grounds_are_what_was_told_offered_called_and_returned() -> None:
+def test_the_grounds_are_the_tools_offered_called_and_returned() -> None:
     judge = ScriptedJudge({"sentence-labels": labels("supported")})
-    judged(Hallucinations(), traced(), judge)
+    judged(Hallucinations(), traced_evaluable(), judge)
     assert list(judge.asked[0].material) == [
         "question",
         "agent-instructions",
@@ -390,7 +395,7 @@ def test_the_grounds_are_what_was_told_offered_called_and_returned() -> None:
 
 def test_sentences_said_on_the_way_are_judged_if_asked_for() -> None:
     judge = ScriptedJudge({"sentence-labels": labels("supported", "unsupported", "supported")})
-    evaluation = judged(Hallucinations(evaluate_intermediate_nl_responses=True), traced(), judge)
+    evaluation = judged(Hallucinations(evaluate_intermediate_nl_responses=True), traced_evaluable(), judge)
     assert judge.asked[0].material["sentence"] == ["I will look.", "It may take a day.", "It is in Utrecht."]
     assert evaluation.score == pytest.approx(2 / 3)
 
@@ -420,7 +425,7 @@ def simulated(*said: str, scenario: Any = SCENARIO) -> Evaluable:
 
 
 def test_the_first_message_is_the_starting_prompt_and_the_others_are_judged() -> None:
-    judge = ScriptedJudge({"simulated-user": rulings("yes", "no", "yes")})
+    judge = ScriptedJudge({"simulated-user": yes_no_replies("yes", "no", "yes")})
     evaluator = UserSimulatorQuality(stop_signal="<bye>", samples=1)
     evaluation = judged(evaluator, simulated(" Hello ", "Parcel 7?", "And the weather?"), judge)
     assert evaluation.score == pytest.approx(2 / 3)
@@ -430,8 +435,8 @@ def test_the_first_message_is_the_starting_prompt_and_the_others_are_judged() ->
     assert question.material["persona"] == "NOVICE"
 
 
-def test_another_beginning_and_a_wrong_end_are_held_against_the_user() -> None:
-    replies = {"simulated-user": rulings("yes", "no")}
+def test_another_beginning_and_a_wrong_end_are_counted_against_the_user() -> None:
+    replies = {"simulated-user": yes_no_replies("yes", "no")}
     evaluation = judged(UserSimulatorQuality(samples=1), simulated("Good day", "Parcel 7?"), replies)
     assert evaluation.score == 0.0
     assert evaluation.reasoning == (
@@ -452,7 +457,7 @@ ballots = st.integers(1, 4).flatmap(
 
 @given(ballots)
 def test_stopping_early_never_changes_what_the_whole_vote_would_say(votes: Sequence[Sequence[bool]]) -> None:
-    replies = [rulings(*("yes" if vote else "no" for vote in ballot)) for ballot in votes]
+    replies = [yes_no_replies(*("yes" if vote else "no" for vote in ballot)) for ballot in votes]
     rubrics = [f"property {number}" for number in range(len(votes[0]))]
     evaluator = FinalResponseQuality(rubrics=rubrics, judge_model_options={"num_samples": len(votes)})
     score = judged(evaluator, ASKED, {"answer-rubrics": replies}).score
@@ -466,9 +471,9 @@ def test_a_vote_is_decided_by_the_usable_replies_alone(replies: list[Any]) -> No
     in_favour, against = replies.count(YES), replies.count(NO)
     if in_favour + against == 0:
         with pytest.raises(JudgeFailed):
-            matched(*replies, samples=len(replies))
+            match_score(*replies, samples=len(replies))
     else:
-        assert matched(*replies, samples=len(replies))[0] == float(in_favour > against)
+        assert match_score(*replies, samples=len(replies))[0] == float(in_favour > against)
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=4), st.integers(0, 9))

@@ -190,7 +190,7 @@ EVAL_SETS = {
 """The page shows whole sets and single cases."""
 
 
-def put(folder: Path, name: str, text: str) -> None:
+def write_file(folder: Path, name: str, text: str) -> None:
     path = folder / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
@@ -198,20 +198,20 @@ def put(folder: Path, name: str, text: str) -> None:
 
 @pytest.mark.parametrize("text", EVAL_SETS.values(), ids=EVAL_SETS.keys())
 def test_the_oracle_gets_full_marks_for_every_documented_set(text: str, tmp_path: Path) -> None:
-    put(tmp_path, "basic.test.json", text)
+    write_file(tmp_path, "basic.test.json", text)
     run = AgentEvaluator.evaluate_sync("oracle", tmp_path)
     assert {score.value for trial in run.trials for score in trial.scores} == {1.0}
 
 
 @pytest.mark.parametrize("text", EVAL_SETS.values(), ids=EVAL_SETS.keys())
 def test_an_agent_that_does_nothing_fails_every_documented_set(text: str, tmp_path: Path) -> None:
-    put(tmp_path, "basic.test.json", text)
+    write_file(tmp_path, "basic.test.json", text)
     with pytest.raises(AgentEvaluationFailed):
         AgentEvaluator.evaluate_sync("nop", tmp_path)
 
 
 def test_the_documented_legacy_rows_still_run_with_a_warning(tmp_path: Path) -> None:
-    put(tmp_path, "old.test.json", LEGACY)
+    write_file(tmp_path, "old.test.json", LEGACY)
     with pytest.warns(DeprecationWarning, match="legacy format"):
         run = AgentEvaluator.evaluate_sync("oracle", tmp_path / "old.test.json")
     assert {score.value for trial in run.trials for score in trial.scores} == {1.0}
@@ -220,14 +220,14 @@ def test_the_documented_legacy_rows_still_run_with_a_warning(tmp_path: Path) -> 
 def test_the_documented_config_and_the_documented_defaults_are_the_criteria(tmp_path: Path) -> None:
     found = AgentEvaluator.find_config_for_test_file_sync
     assert found(tmp_path / "basic.test.json") == json.loads(DEFAULTS)
-    put(tmp_path, "test_config.json", CONFIG)
+    write_file(tmp_path, "test_config.json", CONFIG)
     assert found(tmp_path / "basic.test.json") == json.loads(CONFIG)["criteria"]
 
 
 def test_the_documented_folder_runs_as_it_is(tmp_path: Path) -> None:
-    put(tmp_path, "tests/basic.test.json", FULL_EXAMPLE)
-    put(tmp_path, "tests/edge-cases.test.json", MULTI_TURN)
-    put(tmp_path, "tests/test_config.json", CONFIG)
-    put(tmp_path, "agent.ts", "export const agent = 1;")
+    write_file(tmp_path, "tests/basic.test.json", FULL_EXAMPLE)
+    write_file(tmp_path, "tests/edge-cases.test.json", MULTI_TURN)
+    write_file(tmp_path, "tests/test_config.json", CONFIG)
+    write_file(tmp_path, "agent.ts", "export const agent = 1;")
     run = AgentEvaluator.evaluate_sync("oracle", tmp_path, 1)
     assert [suite.name for suite in run.suites] == ["weather-agent-tests", "edge-cases"]

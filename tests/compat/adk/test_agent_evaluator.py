@@ -82,7 +82,7 @@ def test_the_error_names_file_case_metric_threshold_score_and_why(tmp_path: Path
     assert isinstance(caught.value, AssertionError)
 
 
-def test_the_turns_that_lost_a_metric_are_told(tmp_path: Path) -> None:
+def test_the_turns_that_lost_a_metric_are_reported(tmp_path: Path) -> None:
     case = {
         "evalId": "two",
         "conversation": [turn("One?", "It is sunny in London."), turn("Two?", "It rains in Rome.")],
@@ -106,7 +106,7 @@ def test_every_file_is_run_before_it_raises_in_the_order_of_their_names(tmp_path
     assert [suite.name for suite in caught.value.run.suites] == ["a", "b"]
 
 
-def test_each_file_is_held_against_the_config_of_its_own_folder(tmp_path: Path) -> None:
+def test_each_file_is_scored_by_the_config_of_its_own_folder(tmp_path: Path) -> None:
     write(tmp_path, "a.test.json", eval_set("a"))
     write(tmp_path, "lenient/b.test.json", eval_set("b"))
     write(tmp_path, "lenient/test_config.json", {"criteria": {"tool_trajectory_avg_score": 0.0}})
@@ -115,7 +115,7 @@ def test_each_file_is_held_against_the_config_of_its_own_folder(tmp_path: Path) 
     assert {Path(failure.file).name for failure in caught.value.failures} == {"a.test.json"}
 
 
-def test_what_broke_is_told_apart_from_what_failed(tmp_path: Path) -> None:
+def test_what_broke_is_separate_from_what_failed(tmp_path: Path) -> None:
     def agent(question: str) -> Reply:
         if "down" in question:
             raise ConnectionError("service unavailable")
@@ -134,7 +134,7 @@ def test_what_broke_is_told_apart_from_what_failed(tmp_path: Path) -> None:
     assert "no such city" in str(caught.value)
 
 
-def test_a_metric_on_another_scale_is_told_on_its_own(tmp_path: Path) -> None:
+def test_a_metric_on_another_scale_is_reported_on_its_own(tmp_path: Path) -> None:
     class Judge:
         name = "strict"
 
@@ -193,7 +193,7 @@ def test_the_state_of_an_initial_session_reaches_the_agent_of_a_legacy_file(tmp_
             evaluate(agent, old, 1, initial_session_file=given)
 
 
-def test_an_initial_session_beside_an_eval_set_is_an_error(tmp_path: Path) -> None:
+def test_an_initial_session_next_to_an_eval_set_is_an_error(tmp_path: Path) -> None:
     session = write(tmp_path, "session.json", {"state": {}})
     with pytest.raises(UsageError, match="is an EvalSet"):
         evaluate(good, write(tmp_path, "a.test.json", eval_set()), initial_session_file=session)
@@ -263,7 +263,7 @@ def test_an_eval_set_in_memory_touches_no_file(given: Any, tmp_path: Path, monke
     assert sorted(tmp_path.iterdir()) == before
 
 
-def test_an_eval_set_in_memory_is_held_against_the_criteria_given() -> None:
+def test_an_eval_set_in_memory_is_scored_by_the_given_criteria() -> None:
     lenient = {"response_match_score": 0.0}
     AgentEvaluator.evaluate_eval_set_sync(bad, eval_set(), lenient, 1)
     AgentEvaluator.evaluate_eval_set_sync(bad, eval_set(), eval_config=Dumped({"criteria": lenient}), num_runs=1)
@@ -271,7 +271,7 @@ def test_an_eval_set_in_memory_is_held_against_the_criteria_given() -> None:
         asyncio.run(AgentEvaluator.evaluateEvalSet(bad, eval_set(), {"tool_trajectory_avg_score": 1.0}, 1))
 
 
-def test_all_that_is_wrong_with_a_set_and_its_criteria_is_told_at_once() -> None:
+def test_all_that_is_wrong_with_a_set_and_its_criteria_is_reported_at_once() -> None:
     with pytest.raises(InvalidSuite) as caught:
         AgentEvaluator.evaluate_eval_set_sync(good, {"evalSetId": "a", "evalCases": []}, {"nonsense": 1})
     assert [str(problem).partition(";")[0] for problem in caught.value.problems] == [
@@ -366,7 +366,7 @@ def test_an_output_file_gets_a_row_per_score_of_every_evaluation(tmp_path: Path)
     rows = list(csv.DictReader(file.read_text().splitlines()))
     assert [row["evaluator"] for row in rows] == ["tool_trajectory_avg_score", "response_match_score"] * 2
     file.write_text("a,b\n1,2\n")
-    with pytest.raises(UsageError, match="other columns"):
+    with pytest.raises(UsageError, match="does not have the columns"):
         AgentEvaluator.evaluate_eval_set_sync(good, eval_set(), num_runs=1, output_file=file)
     with pytest.raises(StoreError, match="could not be written"):
         AgentEvaluator.evaluate_eval_set_sync(good, eval_set(), num_runs=1, output_file=tmp_path)

@@ -163,5 +163,5 @@ def test_efficiency_decides_nothing() -> None:
 
 
 @pytest.mark.parametrize(("tokens", "told"), [(1_234_567, "1,234,567 tokens"), (1, "1 token"), (0, "0 tokens")])
-def test_a_measure_is_told_to_the_last_digit(tokens: int, told: str) -> None:
+def test_a_measure_is_reported_to_the_last_digit(tokens: int, told: str) -> None:
     assert Measured("tokens")(Evaluable(usage=Usage(tokens, 0))).reasoning == told

@@ -48,7 +48,7 @@ def test_what_is_wrong_is_said(written: Any, said: str) -> None:
     assert said in str(caught.value)
 
 
-def test_options_without_a_model_apply_to_whoever_judges() -> None:
+def test_options_without_a_model_apply_to_anyone_who_judges() -> None:
     assert read_panel({"num_samples": 5}) == PanelSpec(samples=5)
     choice = choose_judge(JudgeSources(), WrittenJudge({"num_samples": 5}, EVALUATOR))
     assert (choice.origin, choice.panel.samples) == ("default", 5)

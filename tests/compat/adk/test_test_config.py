@@ -201,7 +201,7 @@ def test_an_evaluator_of_ones_own_is_named_as_file_and_name(tmp_path: Path) -> N
     assert spec == EvaluatorSpec("checks.py:polite", threshold=0.5, label="polite")
 
 
-def test_a_custom_metric_that_is_no_criterion_is_pointed_out(tmp_path: Path) -> None:
+def test_a_custom_metric_that_is_not_a_criterion_is_pointed_out(tmp_path: Path) -> None:
     config = {"criteria": {"safety_v1": 1}, "custom_metrics": {"polite": {"code_config": {"name": "checks.py:polite"}}}}
     [warning] = docs.read(tmp_path, docs.eval_set(), config).warnings
     assert "custom_metrics.polite is not listed under criteria" in str(warning)
@@ -214,7 +214,7 @@ def test_efficiency_is_reported_and_decides_nothing(tmp_path: Path, value: Any) 
 
 
 @pytest.mark.parametrize("spelling", ["include_intermediate_responses_in_final", "includeIntermediateResponsesInFinal"])
-def test_what_every_criterion_of_adk_may_say_is_taken_and_warned_of_where_it_has_no_effect(
+def test_an_option_that_adk_accepts_everywhere_is_warned_about_if_it_has_no_effect(
     tmp_path: Path, spelling: str
 ) -> None:
     def criterion(said: bool) -> dict[str, Any]:

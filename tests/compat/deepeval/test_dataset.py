@@ -108,7 +108,7 @@ def test_columns_go_by_whatever_name_they_are_given(tmp_path: Path, kind: str, s
     assert dataset.test_cases == [LLMTestCase(input="q", context=["one", "two"])]
 
 
-def test_columns_that_are_not_there_and_parameters_that_do_not_exist_are_told(tmp_path: Path) -> None:
+def test_columns_that_are_not_there_and_parameters_that_do_not_exist_are_reported(tmp_path: Path) -> None:
     path = tmp_path / "d.csv"
     path.write_text("input\nq\n")
     with pytest.raises(InvalidSuite, match="has no column 'answer', which was named for expected_output"):
@@ -165,7 +165,7 @@ def test_questions_and_conversations_are_never_mixed() -> None:
         ("csv", "question\na\n", "question"),
     ],
 )
-def test_everything_wrong_with_a_file_is_told_and_nothing_is_added(
+def test_everything_wrong_with_a_file_is_reported_and_nothing_is_added(
     tmp_path: Path, kind: str, text: str, said: str
 ) -> None:
     path = tmp_path / "d"
@@ -176,7 +176,7 @@ def test_everything_wrong_with_a_file_is_told_and_nothing_is_added(
     assert dataset.goldens == []
 
 
-def test_files_that_cannot_be_read_or_written_are_told(tmp_path: Path) -> None:
+def test_files_that_cannot_be_read_or_written_are_reported(tmp_path: Path) -> None:
     with pytest.raises(InvalidSuite, match="cannot be read"):
         EvaluationDataset().add_goldens_from_json_file(tmp_path / "none.json")
     (tmp_path / "bytes").write_bytes(b"\xff\xfe")

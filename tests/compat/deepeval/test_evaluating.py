@@ -180,7 +180,7 @@ def test_a_failed_conversation_is_shown_turn_by_turn() -> None:
     assert "\x1b" not in story
 
 
-def test_errors_are_told_apart_from_failures() -> None:
+def test_errors_are_separate_from_failures() -> None:
     with pytest.raises(AssertionError) as caught:
         assert_test(case("no"), [Length(0.9), Breaks(KeyError("x")), d.FaithfulnessMetric()])
     failed, broken, missing = str(caught.value).partition("\n\n")[0].splitlines()

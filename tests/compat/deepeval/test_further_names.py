@@ -98,7 +98,7 @@ def test_a_model_that_raises_is_an_error_and_no_verdict() -> None:
     assert (metric.score, metric.success) == (None, False)
 
 
-def test_what_is_no_model_is_refused() -> None:
+def test_what_is_not_a_model_is_refused() -> None:
     with pytest.raises(TypeError, match="a DeepEvalBaseLLM or a Judge, not a int"):
         polite(3)
 
@@ -201,7 +201,7 @@ def test_a_summary_is_as_good_as_what_it_leaves_out() -> None:
         d.SummarizationMetric(n=0)
 
 
-def test_only_questions_that_the_original_answers_are_held_against_a_summary() -> None:
+def test_only_questions_that_the_original_answers_are_counted_against_a_summary() -> None:
     judge = _summary()
     judge.replies["summary-answers"] = [
         {"verdicts": [{"number": 1, "reason": "", "verdict": "yes"}, {"number": 2, "reason": "", "verdict": "no"}]},
@@ -246,7 +246,7 @@ def test_a_flaky_test_case_warns_instead_of_failing() -> None:
 QUIET = d.DisplayConfig(print_results=False, show_indicator=False)
 
 
-def test_what_was_evaluated_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_was_evaluated_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     found = d.evaluate(
         [CASE],
         [Fixed(1.0)],

@@ -20,7 +20,7 @@ from proctor.judging.session import judge_session
 PASSAGES = ("The shop opens at nine.", "It is closed on Mondays.", "Parking is free.")
 
 
-def said(*relevant: str, claim: str = "yes", **more: Any) -> dict[str, Any]:
+def judge_replies(*relevant: str, claim: str = "yes", **more: Any) -> dict[str, Any]:
     """The reply to what an answer says."""
     return {
         "statements": [
@@ -41,7 +41,7 @@ def test_without_passages_there_is_nothing_to_compare(passages: Any) -> None:
         judged(Hallucination(), seen("text", retrieval_context=passages))
 
 
-def test_hallucination_is_held_against_the_ideal_facts_and_else_against_what_was_retrieved() -> None:
+def test_hallucination_compares_with_the_ideal_facts_or_else_with_the_retrieved_passages() -> None:
     judge = ScriptedJudge({"agreements": [verdicts("yes"), verdicts("yes", "no", "yes")]})
     both = seen("text", context=("A fact.",), retrieval_context=PASSAGES)
     assert judged(Hallucination(), both, judge).score == 1
@@ -57,7 +57,11 @@ def test_an_empty_answer_is_not_praised_for_contradicting_nothing() -> None:
 
 
 def test_relevancy_faithfulness_and_hallucination_ask_three_different_questions_in_all() -> None:
-    replies = {"statements": said("yes"), "claims": verdicts("supported"), "agreements": verdicts("yes", "yes", "yes")}
+    replies = {
+        "statements": judge_replies("yes"),
+        "claims": verdicts("supported"),
+        "agreements": verdicts("yes", "yes", "yes"),
+    }
     judge = ScriptedJudge(replies)
     case = seen("text", retrieval_context=PASSAGES)
 

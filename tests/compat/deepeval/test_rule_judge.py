@@ -23,7 +23,7 @@ PASSAGES = (
 RIGHT = "The Harbour Museum opens at 9 am and a ticket costs 12 euros."
 
 
-def seen(output: Any, expectation: Any = UNSET, question: str = QUESTION, **more: Any) -> Evaluable:
+def make_evaluable(output: Any, expectation: Any = UNSET, question: str = QUESTION, **more: Any) -> Evaluable:
     more.setdefault("retrieval_context", PASSAGES)
     given = [NamedData("input", question)]
     return Evaluable(eval_input=given, eval_output=[NamedData("output", output)], expectation=expectation, **more)
@@ -37,7 +37,7 @@ def judged(evaluator: Any, evaluable: Evaluable) -> Evaluation:
 
 
 def test_hallucination_names_the_passage_that_is_contradicted_and_no_other() -> None:
-    assert judged(Hallucination(), seen(RIGHT)).score == 1
-    wrong = judged(Hallucination(), seen("A ticket to the Harbour Museum costs 30 euros."))
+    assert judged(Hallucination(), make_evaluable(RIGHT)).score == 1
+    wrong = judged(Hallucination(), make_evaluable("A ticket to the Harbour Museum costs 30 euros."))
     assert wrong.score == pytest.approx(2 / 3)
     assert [item["verdict"] for item in wrong.details["findings"]] == ["agrees", "contradicts", "agrees"]

@@ -21,17 +21,17 @@ from proctor.evaluators.tools.calls import credit
 from proctor.evaluators.tools.consistency import ToolConsistency
 
 
-def wants(name: str, arguments: dict[str, Any] | None = None, **rest: Any) -> ExpectedCall:
+def expected_call(name: str, arguments: dict[str, Any] | None = None, **rest: Any) -> ExpectedCall:
     asserted = None if arguments is None else {key: Equals(value) for key, value in arguments.items()}
     return ExpectedCall(name, asserted, **rest)
 
 
-def seen(expected: list[ExpectedCall] | None, actual: list[ToolCall]) -> Evaluable:
+def make_evaluable(expected: list[ExpectedCall] | None, actual: list[ToolCall]) -> Evaluable:
     return Evaluable(expected_tool_calls=None if expected is None else tuple(expected), tool_calls=tuple(actual))
 
 
 def by_name(actual: str, expected: str) -> Evaluable:
-    return seen([wants(name) for name in expected], [ToolCall(name) for name in actual])
+    return make_evaluable([expected_call(name) for name in expected], [ToolCall(name) for name in actual])
 
 
 @pytest.mark.parametrize(
@@ -76,17 +76,17 @@ def test_the_share_of_expected_tools(actual: str, expected: str, default: float,
 def test_arguments_earn_credit_by_the_share_that_is_right(
     wanted: dict[str, Any] | None, given_: dict[str, Any], score: float, options: dict[str, bool]
 ) -> None:
-    evaluable = seen([wants("a", wanted)], [ToolCall("a", given_)])
+    evaluable = make_evaluable([expected_call("a", wanted)], [ToolCall("a", given_)])
     assert ToolCorrectness(compare_arguments=True, **options)(evaluable).score == score
     assert ToolCorrectness(compare_arguments=True, exact=True)(evaluable).score == float(score == 1.0)
 
 
 def test_arguments_are_only_compared_when_asked() -> None:
-    assert ToolCorrectness()(seen([wants("a", {"x": 1})], [ToolCall("a", {"x": 2})])).score == 1.0
+    assert ToolCorrectness()(make_evaluable([expected_call("a", {"x": 1})], [ToolCall("a", {"x": 2})])).score == 1.0
 
 
 def test_arguments_that_could_not_be_parsed_earn_nothing_and_break_nothing() -> None:
-    evaluable = seen([wants("a", {"x": 1})], [ToolCall("a", raw_arguments="x: 1")])
+    evaluable = make_evaluable([expected_call("a", {"x": 1})], [ToolCall("a", raw_arguments="x: 1")])
     evaluation = ToolCorrectness(compare_arguments=True)(evaluable)
     assert evaluation.score == 0.0
     assert evaluation.reasoning == "a: arguments are not an object: 'x: 1'"
@@ -94,13 +94,16 @@ def test_arguments_that_could_not_be_parsed_earn_nothing_and_break_nothing() -> 
 
 def test_matchers_earn_all_or_nothing_and_further_arguments_cost_nothing_where_allowed() -> None:
     expected = ExpectedCall("a", {"x": Regex("1+"), "y": Ignore()}, extra_args=True)
-    assert ToolCorrectness(compare_arguments=True)(seen([expected], [ToolCall("a", {"x": "11", "z": 1})])).score == 1.0
-    assert ToolCorrectness(compare_arguments=True)(seen([expected], [ToolCall("a", {"x": "2"})])).score == 0.5
+    assert (
+        ToolCorrectness(compare_arguments=True)(make_evaluable([expected], [ToolCall("a", {"x": "11", "z": 1})])).score
+        == 1.0
+    )
+    assert ToolCorrectness(compare_arguments=True)(make_evaluable([expected], [ToolCall("a", {"x": "2"})])).score == 0.5
 
 
 def test_results_count_when_asked_and_given() -> None:
-    expected = [wants("a", result={"ok": True}), wants("b")]
-    evaluable = seen(expected, [ToolCall("a", result={"ok": False}), ToolCall("b", result="anything")])
+    expected = [expected_call("a", result={"ok": True}), expected_call("b")]
+    evaluable = make_evaluable(expected, [ToolCall("a", result={"ok": False}), ToolCall("b", result="anything")])
     assert ToolCorrectness()(evaluable).score == 1.0
     evaluation = ToolCorrectness(compare_results=True)(evaluable)
     assert evaluation.score == 0.5
@@ -108,45 +111,47 @@ def test_results_count_when_asked_and_given() -> None:
 
 
 def test_each_call_is_paired_where_it_earns_the_most_on_the_whole() -> None:
-    expected = [wants("a", {"x": 1, "y": 1}), wants("a", {"x": 1, "y": 2})]
+    expected = [expected_call("a", {"x": 1, "y": 1}), expected_call("a", {"x": 1, "y": 2})]
     actual = [ToolCall("a", {"x": 1, "y": 2}), ToolCall("a", {"x": 1, "y": 3})]
-    assert ToolCorrectness(compare_arguments=True)(seen(expected, actual)).score == 0.75
+    assert ToolCorrectness(compare_arguments=True)(make_evaluable(expected, actual)).score == 0.75
 
 
 def test_an_identical_call_is_left_to_the_expected_call_that_needs_it_more() -> None:
-    literal = wants("a", {"d": {"p": 1, "q": 1}})
+    literal = expected_call("a", {"d": {"p": 1, "q": 1}})
     picky = ExpectedCall("a", {"d": Subset({"q": 1})})
     actual = [ToolCall("a", {"d": {"p": 1, "q": 1}}), ToolCall("a", {"d": {"p": 1, "q": 2}})]
-    assert ToolCorrectness(compare_arguments=True)(seen([literal, picky], actual)).score == 0.75
+    assert ToolCorrectness(compare_arguments=True)(make_evaluable([literal, picky], actual)).score == 0.75
 
 
 def test_identical_arguments_do_not_pair_calls_of_different_tools() -> None:
-    expected = [wants("ab", {"x": 1}), wants("a", {"x": 2}, substring=True)]
+    expected = [expected_call("ab", {"x": 1}), expected_call("a", {"x": 2}, substring=True)]
     actual = [ToolCall("a", {"x": 1}), ToolCall("ab", {"x": 2})]
-    assert ToolCorrectness(compare_arguments=True)(seen(expected, actual)).score == 0.5
+    assert ToolCorrectness(compare_arguments=True)(make_evaluable(expected, actual)).score == 0.5
 
 
 def test_more_expected_than_actual_calls_are_paired_at_their_best_too() -> None:
     expected = [
-        wants("a", {"w": 1, "x": 1, "y": 0}),
-        wants("a", {"w": 1, "x": 0, "y": 0}),
-        wants("a", {"w": 0, "x": 0, "y": 0}),
+        expected_call("a", {"w": 1, "x": 1, "y": 0}),
+        expected_call("a", {"w": 1, "x": 0, "y": 0}),
+        expected_call("a", {"w": 0, "x": 0, "y": 0}),
     ]
     actual = [ToolCall("a", {"w": 1, "x": 1, "y": 5}), ToolCall("a", {"w": 1, "x": 1, "y": 6})]
-    assert ToolCorrectness(compare_arguments=True)(seen(expected, actual)).score == pytest.approx(1 / 3)
+    assert ToolCorrectness(compare_arguments=True)(make_evaluable(expected, actual)).score == pytest.approx(1 / 3)
 
 
 def test_an_expected_count_is_that_many_calls() -> None:
-    assert ToolCorrectness()(seen([wants("a", count=4)], [ToolCall("a")])).score == 0.25
+    assert ToolCorrectness()(make_evaluable([expected_call("a", count=4)], [ToolCall("a")])).score == 0.25
 
 
 def test_no_expectation_is_skipped() -> None:
     with pytest.raises(NothingToCompare):
-        ToolCorrectness()(seen(None, [ToolCall("a")]))
+        ToolCorrectness()(make_evaluable(None, [ToolCall("a")]))
 
 
 def test_the_reason_names_the_argument_and_the_credit_is_kept() -> None:
-    evaluable = seen([wants("a", {"x": 1, "y": 1}), wants("b")], [ToolCall("a", {"x": 1, "y": 2})])
+    evaluable = make_evaluable(
+        [expected_call("a", {"x": 1, "y": 1}), expected_call("b")], [ToolCall("a", {"x": 1, "y": 2})]
+    )
     evaluation = ToolCorrectness(compare_arguments=True)(evaluable)
     assert evaluation.reasoning == "missing b; a: y: 1 → 2"
     assert evaluation.details["credit"] == [0.5]
@@ -164,7 +169,7 @@ def test_a_suite_file_builds_it_by_name() -> None:
 
 arguments = st.dictionaries(st.sampled_from("xyz"), st.integers(0, 1), max_size=3)
 actual_calls = st.lists(st.builds(ToolCall, st.sampled_from(["a", "b", "ab"]), arguments), max_size=4)
-literal_calls = st.builds(wants, st.sampled_from(["a", "b"]), arguments, substring=st.booleans())
+literal_calls = st.builds(expected_call, st.sampled_from(["a", "b"]), arguments, substring=st.booleans())
 loose_calls = st.builds(
     lambda name, asserted, substring, extra: ExpectedCall(name, asserted, substring=substring, extra_args=extra),
     st.sampled_from(["a", "b"]),
@@ -189,7 +194,7 @@ def best_by_trying(expected: list[ExpectedCall], actual: list[ToolCall]) -> floa
 
 @given(expectations.filter(bool), actual_calls)
 def test_no_other_pairing_earns_more(expected: list[ExpectedCall], actual: list[ToolCall]) -> None:
-    score = ToolCorrectness(compare_arguments=True)(seen(expected, actual)).score
+    score = ToolCorrectness(compare_arguments=True)(make_evaluable(expected, actual)).score
     assert score * len(expected) == pytest.approx(best_by_trying(expected, actual))
 
 
@@ -199,7 +204,9 @@ def test_the_order_of_the_reference_never_changes_the_score(
 ) -> None:
     evaluator = ToolCorrectness(compare_arguments=True)
     shuffled = random.sample(expected, len(expected))
-    assert evaluator(seen(shuffled, actual)).score == pytest.approx(evaluator(seen(expected, actual)).score)
+    assert evaluator(make_evaluable(shuffled, actual)).score == pytest.approx(
+        evaluator(make_evaluable(expected, actual)).score
+    )
 
 
 @given(expectations, actual_calls, st.booleans())
@@ -207,7 +214,7 @@ def test_order_and_exactness_never_earn_more(
     expected: list[ExpectedCall], actual: list[ToolCall], compare: bool
 ) -> None:
     def score(**options: bool) -> float:
-        return ToolCorrectness(compare_arguments=compare, **options)(seen(expected, actual)).score
+        return ToolCorrectness(compare_arguments=compare, **options)(make_evaluable(expected, actual)).score
 
     assert score(exact=True) <= score(ordered=True) + 1e-9
     assert score(ordered=True) <= score() + 1e-9
@@ -215,9 +222,9 @@ def test_order_and_exactness_never_earn_more(
 
 @pytest.mark.parametrize("options", [{}, {"ordered": True}, {"exact": True}])
 def test_hundreds_of_calls_against_hundreds_come_to_an_end(options: dict[str, bool]) -> None:
-    expected = [wants("t", {"id": index}) for index in range(300)]
+    expected = [expected_call("t", {"id": index}) for index in range(300)]
     actual = [ToolCall("t", {"id": index}) for index in range(300)]
-    assert ToolCorrectness(compare_arguments=True, **options)(seen(expected, actual)).score == 1.0
+    assert ToolCorrectness(compare_arguments=True, **options)(make_evaluable(expected, actual)).score == 1.0
 
 
 def test_hundreds_of_half_alike_calls_are_matched_without_hanging() -> None:

@@ -10,13 +10,13 @@ from proctor.compat.deepeval.evaluators import ToolCorrectness
 from proctor.evaluators.evaluable import Evaluable
 
 
-def seen(expected: list[ExpectedCall], *calls: ToolCall) -> Evaluable:
+def make_evaluable(expected: list[ExpectedCall], *calls: ToolCall) -> Evaluable:
     return Evaluable(tool_calls=calls, expected_tool_calls=tuple(expected))
 
 
 def test_no_tools_means_that_no_tool_is_called() -> None:
-    assert ToolCorrectness()(seen([])).score == 1.0
-    told = ToolCorrectness()(seen([], ToolCall("refund", {"order": 7})))
+    assert ToolCorrectness()(make_evaluable([])).score == 1.0
+    told = ToolCorrectness()(make_evaluable([], ToolCall("refund", {"order": 7})))
     assert told.score == 0.0
     assert [fault["kind"] for fault in told.details["faults"]] == ["extra"]
 
@@ -32,8 +32,8 @@ BROKEN = [
 def test_calls_that_failed_can_be_left_out(broken: ToolCall) -> None:
     good = ToolCall("pay", {"sum": 1}, result="paid")
     expected = [ExpectedCall("pay", {"sum": 1})]
-    assert ToolCorrectness(exact=True, failed_calls="ignore")(seen(expected, broken, good)).score == 1.0
-    assert ToolCorrectness(exact=True)(seen(expected, broken, good)).score == 0.0
+    assert ToolCorrectness(exact=True, failed_calls="ignore")(make_evaluable(expected, broken, good)).score == 1.0
+    assert ToolCorrectness(exact=True)(make_evaluable(expected, broken, good)).score == 0.0
 
 
 THOUSAND = 1000
@@ -44,7 +44,7 @@ THOUSAND = 1000
 def test_a_thousand_equal_calls_are_compared_with_a_thousand(ordered: bool, wrong: int) -> None:
     expected = [ExpectedCall("a", {"x": 1})] * THOUSAND
     calls = [ToolCall("a", {"x": 1})] * (THOUSAND - wrong) + [ToolCall("a", {"x": 2})] * wrong
-    score = ToolCorrectness(compare_arguments=True, ordered=ordered)(seen(expected, *calls)).score
+    score = ToolCorrectness(compare_arguments=True, ordered=ordered)(make_evaluable(expected, *calls)).score
     assert (score == 1.0) is not wrong
     assert score in (0.0, 1.0, 1 - wrong / THOUSAND)
 
@@ -52,12 +52,12 @@ def test_a_thousand_equal_calls_are_compared_with_a_thousand(ordered: bool, wron
 def test_a_thousand_different_calls_are_found_in_any_order() -> None:
     expected = [ExpectedCall("a", {"x": number}) for number in range(THOUSAND)]
     calls = [ToolCall("a", {"x": number}) for number in reversed(range(THOUSAND))]
-    assert ToolCorrectness(compare_arguments=True)(seen(expected, *calls)).score == 1.0
+    assert ToolCorrectness(compare_arguments=True)(make_evaluable(expected, *calls)).score == 1.0
 
 
 def test_a_pairing_that_may_not_be_the_best_says_so() -> None:
     expected = [ExpectedCall("a", {"x": number}) for number in range(THOUSAND)]
     calls = [ToolCall("a", {"x": number}) for number in range(THOUSAND)]
     evaluator = ToolCorrectness(compare_arguments=True)
-    assert evaluator(seen(expected, *calls)).details["approximate"] is True
-    assert "approximate" not in evaluator(seen(expected[:9], *calls[:9])).details
+    assert evaluator(make_evaluable(expected, *calls)).details["approximate"] is True
+    assert "approximate" not in evaluator(make_evaluable(expected[:9], *calls[:9])).details

@@ -126,7 +126,7 @@ def test_an_empty_list_of_metrics_falls_back_to_the_agents() -> None:
     assert read(agent({"input": "q", "evaluations": []})).cases[0].evaluators is None
 
 
-def test_equal_names_are_told_apart_and_warned_about() -> None:
+def test_equal_names_are_kept_apart_and_warned_about() -> None:
     suite = read(agent({"name": "a", "input": "q"}, {"name": "a", "input": "r"}))
     assert [case.id for case in suite.cases] == ["a", "a-2"]
     [warning] = suite.warnings
@@ -178,7 +178,7 @@ def test_problems_of_that_file_are_located_in_it(tmp_path: Path) -> None:
         ("- 3", "[0] must be an object"),
     ],
 )
-def test_a_file_of_tests_that_is_no_such_file_is_a_problem(tmp_path: Path, content: str | None, complaint: str) -> None:
+def test_a_tests_file_with_other_content_is_a_problem(tmp_path: Path, content: str | None, complaint: str) -> None:
     if content is not None:
         (tmp_path / "t.yaml").write_text(content)
     found = problems({"name": "bot", "evaluations": METRICS, "test_cases_file": "t.yaml"}, tmp_path)
@@ -287,5 +287,5 @@ def test_an_agent_is_recognised_by_its_content(data: Any, recognised: bool) -> N
         (agent({"turns": [{"input": "q"}]}, evaluations=None), "test_cases[0] is not scored by anything"),
     ],
 )
-def test_a_test_that_nothing_scores_is_warned_of_and_refuses_nothing(data: Any, told: str) -> None:
+def test_a_test_that_nothing_scores_is_warned_about_and_refuses_nothing(data: Any, told: str) -> None:
     assert any(told in str(warning) for warning in read(data).warnings)

@@ -84,7 +84,7 @@ def test_what_a_test_expects_is_never_concealed() -> None:
 
 
 @pytest.mark.parametrize("text", ["${1A}", "$A", "${}", "${A", "$${"])
-def test_what_is_no_variable_is_left_as_it_is(text: str) -> None:
+def test_what_is_not_a_variable_is_left_as_it_is(text: str) -> None:
     document = Document(Path("a.json"), "{}", {"a": text})
     assert substitute(document, document.data, hides_secrets=lambda pointer: False, environment={}) == {"a": text}
     assert document.problems == []

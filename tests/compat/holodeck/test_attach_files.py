@@ -37,7 +37,7 @@ def last_line(question: str) -> str:
     return question.split("\n")[-2]
 
 
-def test_files_are_found_beside_the_agents_file_and_their_text_is_appended(
+def test_files_are_found_next_to_the_agents_file_and_their_text_is_appended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "inner").mkdir()
@@ -99,7 +99,7 @@ def test_a_program_may_read_the_files_itself(tmp_path: Path) -> None:
     assert (bad.outcome, "b.txt is locked" in bad.reason) == (Outcome.ERROR, True)
 
 
-def test_a_file_that_cannot_be_read_is_no_failure_of_the_agent(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_read_is_not_a_failure_of_the_agent(tmp_path: Path) -> None:
     (tmp_path / "x.txt").write_bytes(b"\x00\xff")
     test = {"input": "What?", "ground_truth": "x", "files": [{"path": "x.txt", "type": "text"}]}
     [trial] = trials(write_agent(tmp_path, [test]), last_line)
@@ -126,7 +126,7 @@ def test_an_agent_that_takes_the_turn_sees_to_its_files_itself(tmp_path: Path) -
     assert trial.outcome is Outcome.PASSED
 
 
-def test_input_that_is_no_text_has_no_room_for_files(tmp_path: Path) -> None:
+def test_input_that_is_not_text_has_no_room_for_files(tmp_path: Path) -> None:
     turn = Turn({"q": 1}, Expected("1"), files=(AttachedFile(path="gone.txt"),))
     suite = Suite("s", (Case("c", (turn,)),), path=tmp_path / "s.yaml")
     [trial] = trials(suite, lambda question: str(question["q"]))

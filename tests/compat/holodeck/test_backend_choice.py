@@ -16,7 +16,7 @@ from proctor.compat.holodeck.backend_choice import choose_backend
 from proctor.compat.holodeck.models import AgentDescription
 
 
-def described(provider: str, **more: Any) -> AgentDescription:
+def description(provider: str, **more: Any) -> AgentDescription:
     model = {"provider": provider, "name": "m", **more.pop("model", {})}
     return AgentDescription.model_validate({"model": model, "instructions": {"inline": "x"}, **more})
 
@@ -30,14 +30,14 @@ def everything_installed(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("agent", "backend"),
     [
-        (described("anthropic"), "claude-agent-sdk"),
-        (described("openai"), "openai-agents"),
-        (described("azure_openai"), "openai-agents"),
-        (described("ollama"), "pydantic-ai"),
-        (described("google"), "pydantic-ai"),
-        (described("anthropic", model={"temperature": 0.9}), "pydantic-ai"),
-        (described("openai", openai={"max_turns": 3}), "pydantic-ai"),
-        (described("openai", backend="pydantic-ai"), "pydantic-ai"),
+        (description("anthropic"), "claude-agent-sdk"),
+        (description("openai"), "openai-agents"),
+        (description("azure_openai"), "openai-agents"),
+        (description("ollama"), "pydantic-ai"),
+        (description("google"), "pydantic-ai"),
+        (description("anthropic", model={"temperature": 0.9}), "pydantic-ai"),
+        (description("openai", openai={"max_turns": 3}), "pydantic-ai"),
+        (description("openai", backend="pydantic-ai"), "pydantic-ai"),
     ],
 )
 def test_the_provider_chooses_the_backend_unless_the_file_pins_it(agent: AgentDescription, backend: str) -> None:
@@ -47,7 +47,7 @@ def test_the_provider_chooses_the_backend_unless_the_file_pins_it(agent: AgentDe
 
 def test_without_the_sdk_pydantic_ai_runs_the_agent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(backend_choice, "is_installed", lambda distribution: False)
-    choice = choose_backend(described("openai"))
+    choice = choose_backend(description("openai"))
     assert (choice.name, choice.reason) == ("pydantic-ai", "model.provider; openai-agents is not installed")
 
 
@@ -70,7 +70,7 @@ def test_a_pinned_backend_that_cannot_run_the_agent_is_a_problem(
     assert "agent.yaml:" in str(caught.value)
 
 
-def test_a_package_of_the_project_that_is_called_agents_is_no_sdk(
+def test_a_package_of_the_project_that_is_called_agents_is_not_an_sdk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "agents").mkdir()

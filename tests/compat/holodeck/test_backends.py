@@ -68,7 +68,7 @@ def test_a_backend_is_chosen_asked_and_torn_down(tmp_path: Path) -> None:
     assert [(said.response, said.num_turns) for said in talk] == [("1: 4", 1), ("2: 6", 2)]
 
 
-def test_what_is_wrong_with_the_file_is_told_when_the_backend_is_chosen(tmp_path: Path) -> None:
+def test_what_is_wrong_with_the_file_is_reported_when_the_backend_is_chosen(tmp_path: Path) -> None:
     path = agent(tmp_path, "http://127.0.0.1:1/v1", instructions={})
     with pytest.raises(BackendInitError, match="instructions needs either"):
         asyncio.run(BackendSelector.select(path))

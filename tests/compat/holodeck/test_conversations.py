@@ -68,17 +68,17 @@ def write(folder: Path, tests: list[dict[str, Any]], **more: Any) -> str:
     return str(folder / "agent.yaml")
 
 
-def talk(*said: str) -> list[dict[str, Any]]:
+def turns(*said: str) -> list[dict[str, Any]]:
     return [{"name": "talk", "turns": [{"input": text, "ground_truth": text} for text in said]}]
 
 
-def examine(path: str, backend: Any, **given: Any) -> TestReport:
+def run_tests(path: str, backend: Any, **given: Any) -> TestReport:
     return asyncio.run(TestExecutor(path, backend=backend, **given).execute_tests())
 
 
 def test_a_turn_that_breaks_fails_and_the_next_ones_are_sent_once_each(tmp_path: Path) -> None:
     desk = Desk(failing({"pay": ConnectionError("reset")}))
-    report = examine(write(tmp_path, talk("buy", "pay", "bye")), desk)
+    report = run_tests(write(tmp_path, turns("buy", "pay", "bye")), desk)
     [found] = report.results
     assert (desk.heard, desk.sessions) == (["buy", "pay", "bye"], 1)
     assert found.turns is not None
@@ -96,7 +96,7 @@ def test_a_turn_that_breaks_fails_and_the_next_ones_are_sent_once_each(tmp_path:
 
 def test_a_first_turn_that_breaks_is_not_sent_again_in_a_conversation(tmp_path: Path) -> None:
     desk = Desk(failing({"buy": ConnectionError("reset")}))
-    [found] = examine(write(tmp_path, talk("buy", "pay")), desk).results
+    [found] = run_tests(write(tmp_path, turns("buy", "pay")), desk).results
     assert desk.heard == ["buy", "pay"]
     assert found.turns is not None
     assert [t.passed for t in found.turns] == [False, True]
@@ -104,7 +104,7 @@ def test_a_first_turn_that_breaks_is_not_sent_again_in_a_conversation(tmp_path: 
 
 def test_two_session_errors_in_a_row_skip_the_rest(tmp_path: Path) -> None:
     desk = Desk(failing({"b": BackendSessionError("gone"), "c": BackendSessionError("gone")}))
-    [found] = examine(write(tmp_path, talk("a", "b", "c", "d", "e")), desk).results
+    [found] = run_tests(write(tmp_path, turns("a", "b", "c", "d", "e")), desk).results
     assert desk.heard == ["a", "b", "c"]
     assert found.turns is not None
     assert [(t.passed, t.skipped) for t in found.turns] == [
@@ -121,21 +121,21 @@ def test_two_session_errors_in_a_row_skip_the_rest(tmp_path: Path) -> None:
 
 def test_session_errors_that_are_not_in_a_row_skip_nothing(tmp_path: Path) -> None:
     desk = Desk(failing({"a": BackendSessionError("gone"), "c": BackendSessionError("gone")}))
-    examine(write(tmp_path, talk("a", "b", "c", "d")), desk)
+    run_tests(write(tmp_path, turns("a", "b", "c", "d")), desk)
     assert desk.heard == ["a", "b", "c", "d"]
 
 
 @pytest.mark.parametrize(("error", "outcome"), [(ValueError("no"), "failed"), (TimeoutError(), "error")])
 def test_other_errors_in_a_row_skip_nothing(tmp_path: Path, error: Exception, outcome: str) -> None:
     desk = Desk(failing({"a": error, "b": error}))
-    [found] = examine(write(tmp_path, talk("a", "b", "c")), desk).results
+    [found] = run_tests(write(tmp_path, turns("a", "b", "c")), desk).results
     assert desk.heard == ["a", "b", "c"]
     assert found.outcome == outcome
 
 
 def test_a_test_of_one_message_that_was_asked_again_says_so_and_why(tmp_path: Path) -> None:
     desk = Desk(failing({"x": ConnectionError("reset")}))
-    report = examine(write(tmp_path, [{"name": "one", "input": "x", "ground_truth": "x"}]), desk)
+    report = run_tests(write(tmp_path, [{"name": "one", "input": "x", "ground_truth": "x"}]), desk)
     [found] = report.results
     assert found.passed
     assert found.attempts == 2
@@ -204,8 +204,8 @@ def test_a_turn_that_keeps_breaking_leaves_the_answers_before_it(tmp_path: Path)
     assert trial.reason.endswith("(after 3 attempts)")
 
 
-def test_a_failed_turn_is_the_same_when_a_run_is_scored_anew(tmp_path: Path) -> None:
-    path = write(tmp_path, talk("buy", "pay", "bye"), agent="shop.py:Shop")
+def test_a_failed_turn_is_the_same_when_a_run_is_scored_again(tmp_path: Path) -> None:
+    path = write(tmp_path, turns("buy", "pay", "bye"), agent="shop.py:Shop")
     (tmp_path / "shop.py").write_text(SHOP.replace("ConnectionError", "ValueError"))
     store = tmp_path / ".proctor"
     run, verdict = run_suites(RunRequest(load([path]), store=store))
@@ -220,9 +220,9 @@ def test_a_failed_turn_is_the_same_when_a_run_is_scored_anew(tmp_path: Path) -> 
 
 def test_turns_with_one_element_are_a_conversation(tmp_path: Path) -> None:
     desk = Desk()
-    tests = [*talk("hello"), {"name": "plain", "input": "x", "ground_truth": "x"}]
+    tests = [*turns("hello"), {"name": "plain", "input": "x", "ground_truth": "x"}]
     seen: list[TestCaseModel] = []
-    report = examine(write(tmp_path, tests), desk, on_test_start=seen.append)
+    report = run_tests(write(tmp_path, tests), desk, on_test_start=seen.append)
     conversation, plain = report.results
     assert desk.sessions == 1
     assert conversation.turns is not None
@@ -246,7 +246,9 @@ def test_a_partial_answer_keeps_its_text_its_calls_and_its_usage(tmp_path: Path)
             error_reason="max turns reached",
         )
 
-    report = examine(write(tmp_path, [{"name": "one", "input": "x", "ground_truth": "x"}, *talk("a", "b")]), Desk(half))
+    report = run_tests(
+        write(tmp_path, [{"name": "one", "input": "x", "ground_truth": "x"}, *turns("a", "b")]), Desk(half)
+    )
     one, several = report.results
     assert (one.agent_response, one.tool_calls, one.token_usage) == (
         "Let me see",
@@ -271,5 +273,5 @@ def test_tests_follow_each_other_where_one_may_run_at_a_time(tmp_path: Path) -> 
 
     tests = [{"name": f"t{i}", "input": "x", "ground_truth": "x"} for i in range(5)]
     path = write(tmp_path, tests)
-    examine(path, Desk(), on_test_start=lambda test: order.append(f"start {test.name}"), progress_callback=done)
+    run_tests(path, Desk(), on_test_start=lambda test: order.append(f"start {test.name}"), progress_callback=done)
     assert order == [f"{step} t{i}" for i in range(5) for step in ("start", "done")]

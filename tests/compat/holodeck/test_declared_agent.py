@@ -90,7 +90,7 @@ def test_a_tool_that_fails_tells_the_model_and_the_report(tmp_path: Path) -> Non
     assert "there is no such city" in reply.tool_calls[0].error
 
 
-def test_arguments_that_do_not_fit_are_told_to_the_model_which_may_try_again(tmp_path: Path) -> None:
+def test_invalid_arguments_are_reported_to_the_model_which_may_try_again(tmp_path: Path) -> None:
     def script(talk: Conversation) -> TextReply | ToolCallReply:
         if talk.asked.number == 0:
             return calls("monthly", amount="much", months=3)
@@ -191,7 +191,7 @@ def test_the_fingerprint_changes_with_what_changes_the_agent(tmp_path: Path) -> 
     assert fingerprint(tmp_path, "http://127.0.0.1:2/v1") != first
 
 
-def test_a_folder_that_is_called_like_an_sdk_is_no_sdk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_that_is_called_like_an_sdk_is_not_an_sdk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "claude_agent_sdk").mkdir()
     monkeypatch.syspath_prepend(tmp_path)
     model = {"provider": "anthropic", "name": "m", "endpoint": "http://127.0.0.1:9"}

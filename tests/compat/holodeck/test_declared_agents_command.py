@@ -69,13 +69,13 @@ def test_an_agent_that_does_not_answer_is_stopped_in_time(project: Path, proctor
     assert "the agent gave no answer within 1 s" in ended.out
 
 
-def test_a_missing_key_is_told_before_anything_runs(project: Path, proctor: Callable[..., Any]) -> None:
+def test_a_missing_key_is_reported_before_anything_runs(project: Path, proctor: Callable[..., Any]) -> None:
     ended = proctor("test", agent(project))
     assert ended.code == 2
     assert "agent.yaml:2: model cannot be used: calling openai needs a key: set OPENAI_API_KEY" in ended.err
 
 
-def test_a_missing_package_is_told_with_its_extra(project: Path, proctor: Callable[..., Any]) -> None:
+def test_a_missing_package_is_reported_with_its_extra(project: Path, proctor: Callable[..., Any]) -> None:
     ended = proctor("test", agent(project, model={"provider": "mistral", "name": "m"}))
     assert ended.code == 2
     assert "pip install 'agent-proctor[mistral]'" in ended.err
@@ -87,7 +87,7 @@ def test_without_a_model_a_file_still_needs_an_agent(project: Path, proctor: Cal
     assert "names no agent; describe one with `model`" in ended.err
 
 
-def test_a_file_may_say_how_much_is_told(project: Path, proctor: Callable[..., Any]) -> None:
+def test_a_file_may_say_how_much_is_reported(project: Path, proctor: Callable[..., Any]) -> None:
     with model_server(lookup) as server:
         plainly = proctor("test", agent(project, model=at(server.url)))
         quietly = proctor("test", agent(project, model=at(server.url), execution={"quiet": True}))

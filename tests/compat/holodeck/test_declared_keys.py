@@ -25,7 +25,7 @@ KEYS = frozenset(
 NOWHERE = "http://127.0.0.1:1/v1"
 
 
-def asked(folder: Path, **more: Any) -> dict[str, Any]:
+def request_of(folder: Path, **more: Any) -> dict[str, Any]:
     """What the model was sent; `model` is merged with where it is."""
     with model_server(lambda talk: says("done")) as server:
         model = {"provider": "openai", "name": "gpt-4o", "endpoint": server.url, **more.pop("model", {})}
@@ -54,34 +54,34 @@ def problems(folder: Path, **more: Any) -> list[str]:
     ],
 )
 def test_how_the_model_is_asked(tmp_path: Path, key: str, value: Any, sent: str, as_: Any) -> None:
-    assert asked(tmp_path, model={key: value}).get(sent) == as_
+    assert request_of(tmp_path, model={key: value}).get(sent) == as_
 
 
 def test_the_usual_temperature_and_length_are_holodecks(tmp_path: Path) -> None:
-    body = asked(tmp_path)
+    body = request_of(tmp_path)
     assert (body["temperature"], body["max_completion_tokens"]) == (0.3, 1000)
 
 
 def test_a_model_that_takes_no_temperature_is_not_sent_one(tmp_path: Path) -> None:
-    assert "temperature" not in asked(tmp_path, model={"name": "gpt-5"})
+    assert "temperature" not in request_of(tmp_path, model={"name": "gpt-5"})
 
 
-def test_azure_is_told_its_version(tmp_path: Path) -> None:
+def test_azure_gets_its_version(tmp_path: Path) -> None:
     with model_server(lambda talk: says("done")) as server:
         model = {"provider": "azure_openai", "name": "d", "endpoint": server.root, "api_version": "2030-01-01"}
         last_reply(tmp_path, "", model=model)
     assert "2030-01-01" in server.requests[0].path
 
 
-def test_effort_is_told_to_the_model(tmp_path: Path) -> None:
-    body = asked(tmp_path, model={"name": "gpt-5"}, openai={"effort": "high"})
+def test_effort_is_sent_to_the_model(tmp_path: Path) -> None:
+    body = request_of(tmp_path, model={"name": "gpt-5"}, openai={"effort": "high"})
     assert body["reasoning_effort"] == "high"
 
 
-def test_extended_thinking_is_told_to_the_model(tmp_path: Path) -> None:
+def test_extended_thinking_is_sent_to_the_model(tmp_path: Path) -> None:
     thinking = {"enabled": True, "budget_tokens": 2000}
     model = {"provider": "anthropic", "name": "claude-sonnet-4-6", "max_tokens": 5000}
-    body = asked(tmp_path, model=model, claude={"extended_thinking": thinking})
+    body = request_of(tmp_path, model=model, claude={"extended_thinking": thinking})
     assert body["thinking"] == {"type": "enabled", "budget_tokens": 2000}
 
 
@@ -107,17 +107,17 @@ def test_the_fallback_model_is_asked_where_the_first_fails(tmp_path: Path) -> No
               {"permissions": {"disallowed_tools": ["monthly"]}}]
 )  # fmt: skip
 def test_tools_that_are_not_allowed_are_not_offered(tmp_path: Path, block: dict[str, Any]) -> None:
-    body = asked(tmp_path, openai=block)
+    body = request_of(tmp_path, openai=block)
     assert [tool["function"]["name"] for tool in body["tools"]] == ["rate"]
 
 
 def test_allowed_tools_of_claude_are_the_only_ones_offered(tmp_path: Path) -> None:
-    body = asked(tmp_path, model={"provider": "anthropic", "name": "m"}, claude={"allowed_tools": ["monthly"]})
+    body = request_of(tmp_path, model={"provider": "anthropic", "name": "m"}, claude={"allowed_tools": ["monthly"]})
     assert [tool["name"] for tool in body["tools"]] == ["monthly"]
 
 
 def test_a_tool_whose_loading_is_deferred_has_to_be_searched_for(tmp_path: Path) -> None:
-    body = asked(tmp_path, tools=[{**FUNCTIONS[0], "defer_loading": True}, FUNCTIONS[1]])
+    body = request_of(tmp_path, tools=[{**FUNCTIONS[0], "defer_loading": True}, FUNCTIONS[1]])
     offered = [tool["function"]["name"] for tool in body["tools"]]
     assert "rate" not in offered
     assert "monthly" in offered
@@ -125,7 +125,7 @@ def test_a_tool_whose_loading_is_deferred_has_to_be_searched_for(tmp_path: Path)
 
 def test_a_function_is_offered_as_its_signature_and_the_file_say(tmp_path: Path) -> None:
     tool = {**FUNCTIONS[0], "parameters": {"city": {"type": "string", "description": "Where"}}}
-    rate, monthly = (item["function"] for item in asked(tmp_path, tools=[tool, FUNCTIONS[1]])["tools"])
+    rate, monthly = (item["function"] for item in request_of(tmp_path, tools=[tool, FUNCTIONS[1]])["tools"])
     assert rate["description"] == "The rate in a city."
     assert rate["parameters"]["properties"] == {"city": {"type": "string", "description": "Where"}}
     assert monthly["description"] == "Pays."
@@ -243,6 +243,6 @@ def test_whatever_stands_there_is_read_or_refused(data: dict[str, Any], sort: st
         assert error.problems
 
 
-def test_all_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
+def test_all_that_is_wrong_is_reported_at_once(tmp_path: Path) -> None:
     found = problems(tmp_path, instructions=None, model={"provider": "x", "name": "m"}, tools=[{"name": "t"}])
     assert len(found) == 3

@@ -38,7 +38,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_variables_beside_the_agent_and_in_the_working_folder_hold_while_it_runs(project: Path) -> None:
+def test_variables_next_to_the_agent_and_in_the_working_folder_hold_while_it_runs(project: Path) -> None:
     before = dict(os.environ)
     executor = TestExecutor(str(project / "agent.yaml"))
     assert executor.agent_config.test_cases is not None

@@ -15,28 +15,28 @@ from proctor.evaluators.evaluation import NothingToCompare
 from proctor.evaluators.registry import resolve_evaluator
 
 
-def seen(output: Any, expectation: Any = UNSET, keywords: Keywords | None = None) -> Evaluable:
+def make_evaluable(output: Any, expectation: Any = UNSET, keywords: Keywords | None = None) -> Evaluable:
     return Evaluable(eval_output=(NamedData("output", output),), expectation=expectation, keywords=keywords)
 
 
 def test_without_an_expectation_there_is_neither_a_pass_nor_a_zero() -> None:
     with pytest.raises(NothingToCompare, match="expectation"):
-        Equality()(seen("None"))
+        Equality()(make_evaluable("None"))
 
 
 def test_equality_is_as_loose_as_asked_and_no_looser() -> None:
-    assert Equality()(seen("Yes.", "yes")).score == 0.0
-    assert Equality(case_insensitive=True)(seen("STRASSE", "straße")).score == 1.0
-    assert Equality(strip_whitespace=True)(seen(" a\n b ", "a b")).score == 1.0
-    assert Equality(strip_punctuation=True)(seen("Yes, sir!", "Yes sir")).score == 1.0
-    assert Equality(strip_punctuation=True)(seen("“Yes”。", "Yes")).score == 1.0
-    assert Equality(case_insensitive=True, strip_whitespace=True)(seen(" YES. ", "yes")).score == 0.0
+    assert Equality()(make_evaluable("Yes.", "yes")).score == 0.0
+    assert Equality(case_insensitive=True)(make_evaluable("STRASSE", "straße")).score == 1.0
+    assert Equality(strip_whitespace=True)(make_evaluable(" a\n b ", "a b")).score == 1.0
+    assert Equality(strip_punctuation=True)(make_evaluable("Yes, sir!", "Yes sir")).score == 1.0
+    assert Equality(strip_punctuation=True)(make_evaluable("“Yes”。", "Yes")).score == 1.0
+    assert Equality(case_insensitive=True, strip_whitespace=True)(make_evaluable(" YES. ", "yes")).score == 0.0
 
 
 def test_equality_does_not_take_different_punctuation_for_equal_because_nothing_is_left_of_it() -> None:
-    assert Equality(strip_punctuation=True)(seen("???", "!")).score == 0.0
-    assert Equality(strip_punctuation=True)(seen("?", "?")).score == 1.0
-    assert Equality(strip_punctuation=True)(seen("", "!")).score == 0.0
+    assert Equality(strip_punctuation=True)(make_evaluable("???", "!")).score == 0.0
+    assert Equality(strip_punctuation=True)(make_evaluable("?", "?")).score == 1.0
+    assert Equality(strip_punctuation=True)(make_evaluable("", "!")).score == 0.0
 
 
 def test_options_that_make_no_sense_are_refused_with_the_reason() -> None:

@@ -265,7 +265,7 @@ def test_a_file_without_an_agent_says_so_when_it_is_run(tmp_path: Path) -> None:
         asyncio.run(executor.execute_tests())
 
 
-def test_what_is_no_agent_file_is_refused(tmp_path: Path) -> None:
+def test_what_is_not_an_agent_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "x.yaml").write_text("name: x\ncases:\n  - input: a\n    expected: b\n")
     with pytest.raises(InvalidSuite, match=r"is not an agent\.yaml"):
         ConfigLoader().load_agent_yaml(tmp_path / "x.yaml")
@@ -293,7 +293,7 @@ def conversation(tmp_path: Path) -> TestReport:
     return asyncio.run(TestExecutor(path).execute_tests())
 
 
-def test_a_conversation_is_told_turn_by_turn(tmp_path: Path) -> None:
+def test_a_conversation_is_reported_turn_by_turn(tmp_path: Path) -> None:
     report = conversation(tmp_path)
     [found] = report.results
     assert found.turns is not None

@@ -190,7 +190,7 @@ def test_text_that_no_encoding_can_hold_is_still_measured() -> None:
 
 
 @pytest.mark.parametrize("reference", ["graders_here.py:absent", "nowhere.py:f", "no_such_module_here:f", "f", 7, None])
-def test_a_grader_that_cannot_be_found_is_told_before_anything_runs(graders: Path, reference: Any) -> None:
+def test_a_grader_that_cannot_be_found_is_reported_before_anything_runs(graders: Path, reference: Any) -> None:
     with pytest.raises(UsageError):
         resolve_evaluator(EvaluatorSpec("CodeGrader", {"grader": reference}), graders)
 
@@ -200,7 +200,7 @@ def test_a_grader_that_cannot_be_called_is_refused(graders: Path) -> None:
         CodeGrader("graders_here.py:not_callable", graders)
 
 
-def test_a_suite_file_finds_its_grader_beside_it_and_runs_it_apart_from_the_event_loop(graders: Path) -> None:
+def test_a_suite_file_finds_its_grader_next_to_it_and_runs_it_apart_from_the_event_loop(graders: Path) -> None:
     bound = resolve_evaluator(EvaluatorSpec("CodeGrader", {"grader": "graders_here:explains"}), graders)
     assert (bound.threshold, bound.runs_inline) == (0.5, False)
     assert asyncio.run(evaluate(bound.call, Evaluable())) == Evaluation(0.75, "nearly", {"gap": 0.25})

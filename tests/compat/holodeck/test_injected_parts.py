@@ -42,7 +42,7 @@ def write(folder: Path, tests: list[dict[str, Any]] = ONE, **more: Any) -> str:
     return str(folder / "agent.yaml")
 
 
-def examine(path: str, **given: Any) -> TestReport:
+def run_tests(path: str, **given: Any) -> TestReport:
     return asyncio.run(TestExecutor(path, backend=Echo(), **given).execute_tests())
 
 
@@ -114,7 +114,7 @@ def test_a_subclass_that_evaluates_nothing_says_what_is_missing() -> None:
 def test_its_own_passed_counts_where_no_threshold_is_given(
     tmp_path: Path, came: Any, given: dict[str, Any], passed: bool, score: float
 ) -> None:
-    [found] = examine(write(tmp_path, **given), evaluators={"equality": Mine(came)}).results
+    [found] = run_tests(write(tmp_path, **given), evaluators={"equality": Mine(came)}).results
     [metric] = found.metric_results
     assert (found.passed, metric.passed, metric.score) == (passed, passed, score)
 
@@ -122,7 +122,7 @@ def test_its_own_passed_counts_where_no_threshold_is_given(
 @pytest.mark.parametrize("passed", [True, False])
 def test_its_own_passed_counts_also_for_a_metric_that_only_informs_by_itself(tmp_path: Path, passed: bool) -> None:
     tests = [{**ONE[0], "evaluations": [{"type": "standard", "metric": "bleu"}]}]
-    [found] = examine(write(tmp_path, tests), evaluators={"bleu": Mine({"bleu": 0.1, "passed": passed})}).results
+    [found] = run_tests(write(tmp_path, tests), evaluators={"bleu": Mine({"bleu": 0.1, "passed": passed})}).results
     assert (found.passed, found.metric_results[0].score) == (passed, 0.1)
 
 
@@ -131,7 +131,7 @@ def test_an_evaluator_whose_required_parameter_is_absent_is_skipped_and_not_call
         PARAM_SPEC = ParamSpec(frozenset({EvalParam.RESPONSE, EvalParam.CONTEXT}), uses_context=True)
 
     needs = Needs({"score": 1.0})
-    [found] = examine(write(tmp_path), evaluators={"equality": needs}).results
+    [found] = run_tests(write(tmp_path), evaluators={"equality": needs}).results
     assert needs.calls == []
     assert [(metric.outcome, metric.error) for metric in found.metric_results] == [
         ("skipped", "it requires context, which the test does not have")
@@ -141,7 +141,7 @@ def test_an_evaluator_whose_required_parameter_is_absent_is_skipped_and_not_call
 
 def test_an_evaluator_that_leaves_the_verdict_to_others_is_pending_and_not_tried_again(tmp_path: Path) -> None:
     mine = Mine(proctor.EvaluationPending("ask Ann"), retry_config=AT_ONCE)
-    [found] = examine(write(tmp_path), evaluators={"equality": mine}).results
+    [found] = run_tests(write(tmp_path), evaluators={"equality": mine}).results
     assert (found.outcome, found.passed, len(mine.calls)) == ("pending", False, 1)
     assert [(metric.outcome, metric.error) for metric in found.metric_results] == [("pending", "Mine: ask Ann")]
 
@@ -168,7 +168,7 @@ def test_a_file_processor_gets_the_file_as_holodeck_describes_it_and_may_make_it
             return ProcessedFileInput(original=file, markdown_content="made")
 
     path = write(tmp_path, [{"input": "x", "ground_truth": "x", "files": [FILE]}])
-    report = examine(path, file_processor=Maker())
+    report = run_tests(path, file_processor=Maker())
     [file] = seen
     assert (file.path, file.url, file.type, file.sheet, file.range, file.description) == (
         "data.xlsx",
@@ -195,7 +195,7 @@ def test_a_file_processor_may_be_put_in_place_after_the_executor_is_made(tmp_pat
 
 def test_a_file_that_is_not_there_is_an_error_of_its_test_alone(tmp_path: Path) -> None:
     tests = [{"name": "gone", "input": "x", "ground_truth": "x", "files": [{"path": "no.txt", "type": "text"}]}, *ONE]
-    gone, one = examine(write(tmp_path, tests)).results
+    gone, one = run_tests(write(tmp_path, tests)).results
     assert (gone.outcome, one.outcome) == ("error", "passed")
     assert "no.txt" in gone.errors[0]
 
@@ -220,7 +220,7 @@ def test_an_executor_has_a_file_processor_that_starts_from_the_agents_folder(tmp
         == "within 30 days"
     )
     tests = [{"input": "x", "files": [{"path": "policy.md", "type": "text"}], "ground_truth": "x"}]
-    report = examine(write(tmp_path, tests), file_processor=FileProcessor())
+    report = run_tests(write(tmp_path, tests), file_processor=FileProcessor())
     assert report.results[0].processed_files[0].markdown_content == "within 30 days"
 
 

@@ -29,7 +29,7 @@ def desk() -> Iterator[ServedDesk]:
         yield where
 
 
-def using(tool: str, **arguments: Any) -> Any:
+def tool_caller(tool: str, **arguments: Any) -> Any:
     def script(talk: Conversation) -> TextReply | ToolCallReply:
         return says("done") if talk.results else calls(tool, **arguments)
 
@@ -44,7 +44,7 @@ def test_a_server_over_stdio_gives_its_tools_to_the_agent(tmp_path: Path, monkey
     (tmp_path / "mcp.env").write_text("# notes\nexport GREETING='from the file'\nSECRET=whispered\n")
     started = {"command": sys.executable, "args": [mcp_desk.__file__]}
     tool = {"name": "desk", "type": "mcp", **started, "env": {"GREETING": "${WORD}"}, "env_file": "mcp.env"}
-    with model_server(using("mcp__desk__status", order="A-17")) as server:
+    with model_server(tool_caller("mcp__desk__status", order="A-17")) as server:
         reply = last_reply(tmp_path, server.url, tools=[tool])
     [call] = reply.tool_calls
     assert (call.name, dict(call.arguments)) == ("mcp__desk__status", {"order": "A-17"})
@@ -59,7 +59,7 @@ def test_a_server_may_be_anywhere_and_retrieve_what_the_answer_rests_on(
 ) -> None:
     before = len(desk.seen)
     tool = desk.tool(transport, is_retrieval=True, headers={"x-team": "loans"})
-    with model_server(using("mcp__desk__status", order="A-18")) as server:
+    with model_server(tool_caller("mcp__desk__status", order="A-18")) as server:
         reply = last_reply(tmp_path, server.url, tools=[tool])
     [passage] = reply.retrieval_context
     assert "A-18 is shipped" in passage
@@ -71,14 +71,14 @@ def test_a_server_may_be_anywhere_and_retrieve_what_the_answer_rests_on(
 def test_one_server_serves_all_trials_of_a_run(tmp_path: Path, desk: ServedDesk, transport: str) -> None:
     tests = [{"name": str(n), "input": "q", "ground_truth": "done", "expected_tools": ["status"]} for n in range(6)]
     parallel = {"parallel_test_cases": 3}
-    with model_server(using("mcp__desk__status", order="A-17")) as server:
+    with model_server(tool_caller("mcp__desk__status", order="A-17")) as server:
         run = run_project(tmp_path, server.url, tools=[desk.tool(transport)], test_cases=tests, execution=parallel)
     assert [trial.outcome for trial in run.trials] == ["passed"] * 6
 
 
 @needs_mcp
 def test_a_tool_of_a_server_that_fails_tells_the_model(tmp_path: Path, desk: ServedDesk) -> None:
-    with model_server(using("mcp__desk__fails")) as server:
+    with model_server(tool_caller("mcp__desk__fails")) as server:
         reply = last_reply(tmp_path, server.url, tools=[desk.tool()])
     assert reply.text == "done"
     assert "fails" in reply.tool_calls[0].error
@@ -89,7 +89,7 @@ def test_a_tool_of_a_server_that_fails_tells_the_model(tmp_path: Path, desk: Ser
 def test_a_tool_that_never_answers_is_given_up_after_request_timeout(
     tmp_path: Path, desk: ServedDesk, transport: str
 ) -> None:
-    with model_server(using("mcp__desk__hangs")) as server:
+    with model_server(tool_caller("mcp__desk__hangs")) as server:
         reply = last_reply(tmp_path, server.url, tools=[desk.tool(transport, request_timeout=0.5)])
     assert reply.text == "done"
     assert reply.tool_calls[0].error is not None
@@ -98,7 +98,7 @@ def test_a_tool_that_never_answers_is_given_up_after_request_timeout(
 @needs_mcp
 @pytest.mark.parametrize("transport", ["http", "sse"])
 def test_a_server_that_never_answers_is_given_up_after_timeout(tmp_path: Path, transport: str) -> None:
-    with unresponsive_address() as url, model_server(using("mcp__desk__status")) as server:
+    with unresponsive_address() as url, model_server(tool_caller("mcp__desk__status")) as server:
         tool = {"name": "desk", "type": "mcp", "transport": transport, "url": url, "timeout": 0.3}
         [trial] = run_project(tmp_path, server.url, tools=[tool]).trials
     assert trial.outcome == "error"
@@ -110,7 +110,7 @@ def test_a_server_that_never_answers_is_given_up_after_timeout(tmp_path: Path, t
 @needs_mcp
 def test_a_server_that_does_not_start_says_why_and_the_run_is_an_error(tmp_path: Path) -> None:
     tool = stdio(args=["-c", "import sys; sys.exit('the licence has expired')"])
-    with model_server(using("mcp__desk__status")) as server:
+    with model_server(tool_caller("mcp__desk__status")) as server:
         [trial] = run_project(tmp_path, server.url, tools=[tool]).trials
     assert trial.outcome == "error"
     assert "the MCP server desk could not be used" in trial.reason
@@ -121,7 +121,7 @@ def test_a_server_that_does_not_start_says_why_and_the_run_is_an_error(tmp_path:
 def test_configuration_gives_servers_to_every_agent(tmp_path: Path, desk: ServedDesk) -> None:
     shared = {key: value for key, value in desk.tool().items() if key != "type"}
     (tmp_path / "config.yml").write_text(yaml.safe_dump({"mcp_servers": [shared]}))
-    with model_server(using("mcp__desk__status", order="A-19")) as server:
+    with model_server(tool_caller("mcp__desk__status", order="A-19")) as server:
         reply = last_reply(tmp_path, server.url, tools=None)
     assert "A-19 is shipped" in str(reply.tool_calls[0].result)
 

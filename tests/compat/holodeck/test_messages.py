@@ -66,7 +66,7 @@ def test_options_of_holodeck_say_what_to_write_instead(tmp_path: Path, option: l
         ("suite.yaml", HTTP, "suite.yaml:7: agent: headers.authorization uses ${NO_SUCH_KEY}, which is not set"),
     ],
 )
-def test_a_variable_that_is_not_set_is_told_with_its_key_and_its_line(
+def test_a_variable_that_is_not_set_is_reported_with_its_key_and_its_line(
     tmp_path: Path, name: str, text: str, told: str
 ) -> None:
     (tmp_path / name).write_text(text)

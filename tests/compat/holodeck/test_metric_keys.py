@@ -120,7 +120,7 @@ def test_model_of_a_rag_metric_is_who_judges_it(tmp_path: Path) -> None:
     assert {asked.body["model"] for asked in marks.asked} == {"judge"}
 
 
-def test_azure_is_told_the_api_version_of_the_judge(tmp_path: Path) -> None:
+def test_azure_gets_the_api_version_of_the_judge(tmp_path: Path) -> None:
     marks = Marks(5)
     with judge_server(marks) as server:
         endpoint = server.url.removesuffix("/v1")

@@ -13,7 +13,7 @@ from proctor.compat.holodeck.models import EvaluationConfig
 from proctor.compat.holodeck.reader import metric_specs
 
 
-def reading(*metrics: Any) -> tuple[tuple[EvaluatorSpec, ...], list[str], list[str]]:
+def read_metrics(*metrics: Any) -> tuple[tuple[EvaluatorSpec, ...], list[str], list[str]]:
     data = {"metrics": list(metrics)}
     document = Document(Path("agent.yaml"), json.dumps(data), data)
     config = validate(EvaluationConfig, data, document)
@@ -82,11 +82,13 @@ def spec(name: str, label: str, **rest: Any) -> EvaluatorSpec:
     ],
 )
 def test_a_metric_is_the_evaluator_of_its_kind(metric: Any, expected: EvaluatorSpec) -> None:
-    assert reading(metric) == ((expected,), [], [])
+    assert read_metrics(metric) == ((expected,), [], [])
 
 
 def test_a_disabled_metric_is_left_out_but_still_checked() -> None:
-    specs, problems, _ = reading({"metric": "bleu", "enabled": False}, {"metric": "bleu", "enabled": False, "x": 1})
+    specs, problems, _ = read_metrics(
+        {"metric": "bleu", "enabled": False}, {"metric": "bleu", "enabled": False, "x": 1}
+    )
     assert specs == ()
     assert len(problems) == 1
 
@@ -104,7 +106,7 @@ def test_a_disabled_metric_is_left_out_but_still_checked() -> None:
     ],
 )
 def test_a_key_without_effect_is_never_ignored_in_silence(given: Any, key: str) -> None:
-    specs, problems, warnings = reading(given)
+    specs, problems, warnings = read_metrics(given)
     assert len(specs) == 1
     assert problems == []
     assert warnings == [f"metrics[0].{key}"]
@@ -137,10 +139,10 @@ def test_a_key_without_effect_is_never_ignored_in_silence(given: Any, key: str) 
     ],
 )
 def test_one_mistake_is_one_problem_with_its_place(metric: Any, complaint: str) -> None:
-    _, problems, _ = reading(metric)
+    _, problems, _ = read_metrics(metric)
     assert len(problems) == 1, problems
     assert complaint in problems[0]
 
 
 def test_too_many_retries_are_refused() -> None:
-    assert "must be at most 3" in reading({"metric": "bleu", "retry_on_failure": 4})[1][0]
+    assert "must be at most 3" in read_metrics({"metric": "bleu", "retry_on_failure": 4})[1][0]

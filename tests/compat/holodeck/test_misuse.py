@@ -53,7 +53,7 @@ def write(folder: Path, tests: Any = ONE, **more: Any) -> str:
     return str(folder / "agent.yaml")
 
 
-def examine(path: Any, **given: Any) -> TestReport:
+def run_tests(path: Any, **given: Any) -> TestReport:
     async def run() -> TestReport:
         executor = TestExecutor(path, **{"backend": Echo(), **given})
         try:
@@ -105,7 +105,7 @@ def test_settings_that_make_no_sense_are_refused(given: dict[str, Any]) -> None:
 
 def test_a_path_may_be_a_path_and_parallel_tests_more_than_there_are(tmp_path: Path) -> None:
     config = ExecutionConfig(parallel_test_cases=10**9)
-    assert examine(Path(write(tmp_path)), execution_config=config).summary.passed == 1
+    assert run_tests(Path(write(tmp_path)), execution_config=config).summary.passed == 1
 
 
 @pytest.mark.parametrize("path", ["gone.yaml", None, 3])
@@ -119,7 +119,7 @@ def test_no_tests_are_no_success(tmp_path: Path, left: Any) -> None:
     agent = ConfigLoader().load_agent_yaml(write(tmp_path))
     agent.test_cases = left
     with pytest.raises(InvalidSuite, match="has no cases"):
-        examine("agent.yaml", agent_config=agent)
+        run_tests("agent.yaml", agent_config=agent)
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_no_tests_are_no_success(tmp_path: Path, left: Any) -> None:
 def test_a_backend_that_talks_nonsense_is_an_error_and_no_failed_answer(
     tmp_path: Path, result: Callable[[str], Any], complaint: str
 ) -> None:
-    [found] = examine(write(tmp_path), backend=Echo(result)).results
+    [found] = run_tests(write(tmp_path), backend=Echo(result)).results
     assert (found.outcome, found.passed) == ("error", False)
     assert complaint in found.errors[0]
 
@@ -145,7 +145,7 @@ def test_a_backend_may_leave_out_what_it_has_nothing_for(tmp_path: Path) -> None
         def invoke_once(self, message: str, context: Any = None) -> Any:
             return type("Result", (), {"response": message, "tool_calls": None, "token_usage": None})
 
-    [found] = examine(write(tmp_path), backend=Least()).results
+    [found] = run_tests(write(tmp_path), backend=Least()).results
     assert (found.passed, found.token_usage) == (True, None)
 
 
@@ -154,14 +154,14 @@ def test_a_backend_that_cannot_start_is_an_error(tmp_path: Path) -> None:
         async def initialize(self) -> None:
             raise RuntimeError("no licence")
 
-    [found] = examine(write(tmp_path), backend=Broken()).results
+    [found] = run_tests(write(tmp_path), backend=Broken()).results
     assert (found.outcome, "no licence" in found.errors[0]) == ("error", True)
 
 
-def test_an_async_callback_is_told_of_instead_of_being_lost(tmp_path: Path) -> None:
+def test_an_async_callback_is_reported_instead_of_being_lost(tmp_path: Path) -> None:
     async def later(result: Any) -> None: ...
 
-    report = examine(write(tmp_path), progress_callback=later, on_test_start=later)
+    report = run_tests(write(tmp_path), progress_callback=later, on_test_start=later)
     assert report.summary.passed == 1
     assert sorted(report.warnings) == [
         f"{name} is async and was not awaited; use a plain function" for name in ("on_test_start", "progress_callback")
@@ -179,7 +179,7 @@ def test_callbacks_hear_of_every_test_once_and_never_at_the_same_time(tmp_path: 
 
     tests = [{"name": f"t{n}", "input": "x", "ground_truth": "x"} for n in range(30)]
     config = ExecutionConfig(parallel_test_cases=10)
-    report = examine(write(tmp_path, tests), execution_config=config, progress_callback=hear, on_test_start=hear)
+    report = run_tests(write(tmp_path, tests), execution_config=config, progress_callback=hear, on_test_start=hear)
     assert report.warnings == []
     assert sorted(heard) == sorted([f"t{n}" for n in range(30)] + [f"start t{n}" for n in range(30)])
 
@@ -197,7 +197,7 @@ def test_synchronous_evaluators_of_ones_own_do_not_wait_for_each_other(tmp_path:
 
     tests = [{"input": "x", "ground_truth": "x"}] * 3
     config = ExecutionConfig(parallel_test_cases=3)
-    report = examine(write(tmp_path, tests), execution_config=config, evaluators={"equality": Meets()})
+    report = run_tests(write(tmp_path, tests), execution_config=config, evaluators={"equality": Meets()})
     assert report.summary.passed == 3
 
 
@@ -210,7 +210,7 @@ def test_an_evaluator_of_ones_own_that_gives_no_score_is_an_error(tmp_path: Path
         async def evaluate(self, response: str) -> Any:
             return {"score": bad}
 
-    [found] = examine(write(tmp_path), evaluators={"equality": Bad()}).results
+    [found] = run_tests(write(tmp_path), evaluators={"equality": Bad()}).results
     assert (found.outcome, found.metric_results[0].score) == ("error", None)
 
 
@@ -232,8 +232,10 @@ def processor(came: Any) -> Any:
         (type("P", (), {"error": "locked", "markdown_content": ""}), "locked"),
     ],
 )
-def test_a_file_that_nobody_can_read_is_not_held_against_the_agent(tmp_path: Path, came: Any, complaint: str) -> None:
-    [found] = examine(write(tmp_path, WITH_FILE), file_processor=processor(came)).results
+def test_a_file_that_nobody_can_read_is_not_counted_against_the_agent(
+    tmp_path: Path, came: Any, complaint: str
+) -> None:
+    [found] = run_tests(write(tmp_path, WITH_FILE), file_processor=processor(came)).results
     assert found.outcome == "error"
     assert complaint in found.errors[0]
 
@@ -247,7 +249,7 @@ def test_what_a_file_processor_says_is_what_is_reported_and_what_answers_rest_on
 
     known = {"markdown_content": "# read", "error": None, "metadata": {"pages": 2}, "cached_path": "c/1.json"}
     made = processor(type("Processed", (), {**known, "processing_time_ms": 12}))
-    report = examine(write(tmp_path, WITH_FILE), file_processor=made, evaluators={"equality": look})
+    report = run_tests(write(tmp_path, WITH_FILE), file_processor=made, evaluators={"equality": look})
     [file] = report.results[0].processed_files
     assert (file.markdown_content, file.metadata, file.cached_path, file.processing_time_ms) == (
         "# read",
@@ -261,7 +263,7 @@ def test_what_a_file_processor_says_is_what_is_reported_and_what_answers_rest_on
 
 def test_names_may_be_of_any_script_and_any_length(tmp_path: Path) -> None:
     names = ["naïve — 東京 😀", "a/b\\c", "| `x` | <b>", "x" * 3000]
-    report = examine(write(tmp_path, [{"name": name, "input": "é", "ground_truth": "é"} for name in names]))
+    report = run_tests(write(tmp_path, [{"name": name, "input": "é", "ground_truth": "é"} for name in names]))
     assert [result.test_name for result in report.results] == names
     assert report.summary.passed == 4
     assert generate_markdown_report(report).count("### Test: ") == 4
@@ -269,7 +271,7 @@ def test_names_may_be_of_any_script_and_any_length(tmp_path: Path) -> None:
 
 
 def test_half_a_character_in_an_answer_breaks_no_report(tmp_path: Path) -> None:
-    report = examine(write(tmp_path), backend=Echo(lambda message: ExecutionResult("half \ud800")))
+    report = run_tests(write(tmp_path), backend=Echo(lambda message: ExecutionResult("half \ud800")))
     assert report.results[0].agent_response == "half \ud800"
     assert json.loads(report.model_dump_json())["results"][0]["agent_response"] == "half \ud800"
     generate_markdown_report(report).encode("utf-8")

@@ -30,13 +30,13 @@ FILE = {
 }  # fmt: skip
 
 
-def loaded(folder: Path) -> Agent:
+def load_agent(folder: Path) -> Agent:
     (folder / "agent.yaml").write_text(yaml.safe_dump(FILE))
     return ConfigLoader().load_agent_yaml(folder / "agent.yaml")
 
 
 def test_an_agent_is_read_into_its_models(tmp_path: Path) -> None:
-    agent = loaded(tmp_path)
+    agent = load_agent(tmp_path)
     assert isinstance(agent.model, LLMProvider)
     assert (agent.model.provider, agent.model.temperature) == ("openai", 0.3)
     assert agent.instructions is not None
@@ -56,7 +56,7 @@ def test_an_agent_is_read_into_its_models(tmp_path: Path) -> None:
 
 
 def test_a_key_is_shown_in_no_dump(tmp_path: Path) -> None:
-    dumped = loaded(tmp_path).model_dump()
+    dumped = load_agent(tmp_path).model_dump()
     assert dumped["model"]["name"] == "gpt-4o"
     assert "OPENAI_API_KEY" not in repr(dumped)
 
@@ -64,7 +64,7 @@ def test_a_key_is_shown_in_no_dump(tmp_path: Path) -> None:
 def test_a_test_that_was_read_may_be_changed_before_it_is_run(tmp_path: Path) -> None:
     from proctor.compat.holodeck.reader import agent_suite
 
-    agent = loaded(tmp_path)
+    agent = load_agent(tmp_path)
     agent.test_cases = [TestCaseModel(name="mine", input="What?", ground_truth="That.")]
     [case] = agent_suite(agent).cases
     assert (case.id, case.turns[0].input, case.turns[0].expected.output) == ("mine", "What?", "That.")

@@ -99,7 +99,7 @@ def write(folder: Path, tests: list[dict[str, Any]], metrics: list[dict[str, Any
     return str(folder / "agent.yaml")
 
 
-def examine(path: str, backend: Any = None, **given: Any) -> TestReport:
+def run_tests(path: str, backend: Any = None, **given: Any) -> TestReport:
     async def run() -> TestReport:
         executor = TestExecutor(path, backend=backend or Desk(), **given)
         try:
@@ -136,7 +136,7 @@ def fields_of(kind: Any) -> set[str]:
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> TestReport:
-    return examine(write(tmp_path_factory.mktemp("desk"), [ONE, TALK]))
+    return run_tests(write(tmp_path_factory.mktemp("desk"), [ONE, TALK]))
 
 
 @pytest.mark.parametrize(("name", "documented"), DOCUMENTED.items())
@@ -182,7 +182,7 @@ def test_a_test_says_what_happened(report: TestReport, field: str) -> None:
     assert json.loads(report.model_dump_json())["results"][0][field] == ONE_SAYS[field]
 
 
-def test_the_arguments_that_nobody_gave_are_told(report: TestReport) -> None:
+def test_missing_arguments_are_reported(report: TestReport) -> None:
     [told] = report.results[0].arg_match_details or []
     assert (told["expected_tool"], told["args_asserted"], told["matched_call_index"]) == ("search", {"page": 2}, -1)
     assert "page" in told["unmatched_reason"]
@@ -190,7 +190,7 @@ def test_the_arguments_that_nobody_gave_are_told(report: TestReport) -> None:
     assert "fetch" in error
 
 
-def test_files_are_told_with_what_the_agent_saw_of_them(report: TestReport) -> None:
+def test_files_are_reported_with_the_text_sent_to_the_agent(report: TestReport) -> None:
     policy, prices = [file.model_dump() for file in report.results[0].processed_files]
     assert policy["original"] == {
         **dict.fromkeys(DOCUMENTED["FileInput"].split()),
@@ -282,7 +282,7 @@ def test_the_duration_of_a_run_is_its_own_and_not_the_sum_of_its_tests(tmp_path:
 
     tests = [{"input": str(number), "ground_truth": str(number)} for number in range(4)]
     path = write(tmp_path, tests, [{"type": "standard", "metric": "equality"}])
-    found = examine(path, Slow(), execution_config=ExecutionConfig(parallel_test_cases=4))
+    found = run_tests(path, Slow(), execution_config=ExecutionConfig(parallel_test_cases=4))
     assert found.summary.passed == 4
     assert 0 < found.summary.total_duration_ms < sum(result.execution_time_ms for result in found.results)
 

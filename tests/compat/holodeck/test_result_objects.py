@@ -104,7 +104,7 @@ def test_dumps_leave_out_what_is_not_wanted() -> None:
 
 
 @pytest.mark.parametrize("text", ["[]", '{"metric_name": 3}', '{"metric_nam": "x"}', "{}", "nothing"])
-def test_what_is_no_result_is_refused(text: str) -> None:
+def test_what_is_not_a_result_is_refused(text: str) -> None:
     with pytest.raises((ValueError, TypeError)):
         MetricResult.model_validate_json(text)
 
@@ -174,7 +174,7 @@ def test_headings_of_a_report_nest(tmp_path: Path) -> None:
     assert all(later - earlier <= 1 for earlier, later in itertools.pairwise(levels))
 
 
-def test_a_test_that_nothing_scores_is_run_and_told_of_and_the_others_decide(tmp_path: Path) -> None:
+def test_a_test_that_nothing_scores_is_run_and_reported_and_the_others_decide(tmp_path: Path) -> None:
     bare = {"name": "bare", "input": "hello", "evaluations": [{"metric": "bleu", "enabled": False}]}
     made = report(tmp_path, [bare, TESTS[0]])
     found = made.results[0]

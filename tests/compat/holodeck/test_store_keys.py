@@ -30,7 +30,7 @@ async def never(*given: Any) -> str:
     raise AssertionError("no model is asked")
 
 
-def found(folder: Path, **more: Any) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def search(folder: Path, **more: Any) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """What a search for a refund finds, and what was asked of the embedding model."""
     for name, text in FILES.items():
         (folder / name).write_text(text)
@@ -44,7 +44,7 @@ def found(folder: Path, **more: Any) -> tuple[list[dict[str, Any]], list[dict[st
 
 
 def first(folder: Path, **more: Any) -> dict[str, Any]:
-    return found(folder, **more)[0][0]
+    return search(folder, **more)[0][0]
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_what_is_found_is_as_the_file_says(tmp_path: Path, more: dict[str, Any],
 
 @pytest.mark.parametrize(("chunk_overlap", "pieces"), [(0, 4), (1, 7)])
 def test_passages_share_as_many_words_as_chunk_overlap_says(tmp_path: Path, chunk_overlap: int, pieces: int) -> None:
-    results, _ = found(tmp_path, source="long.txt", chunk_size=2, chunk_overlap=chunk_overlap, top_k=50)
+    results, _ = search(tmp_path, source="long.txt", chunk_size=2, chunk_overlap=chunk_overlap, top_k=50)
     assert len(results) == pieces
 
 
@@ -77,20 +77,20 @@ def test_passages_share_as_many_words_as_chunk_overlap_says(tmp_path: Path, chun
 def test_as_much_is_found_as_top_k_and_min_similarity_score_allow(
     tmp_path: Path, more: dict[str, Any], most: int
 ) -> None:
-    assert len(found(tmp_path, vector_field="body", **more)[0]) == most
+    assert len(search(tmp_path, vector_field="body", **more)[0]) == most
 
 
 def test_embedding_model_is_who_is_asked(tmp_path: Path) -> None:
-    assert {body["model"] for body in found(tmp_path, embedding_model="other")[1]} == {"other"}
+    assert {body["model"] for body in search(tmp_path, embedding_model="other")[1]} == {"other"}
 
 
 def test_of_longer_vectors_only_embedding_dimensions_count(tmp_path: Path) -> None:
-    whole, short = (found(tmp_path, vector_field="body", **more)[0] for more in ({}, {"embedding_dimensions": 1}))
+    whole, short = (search(tmp_path, vector_field="body", **more)[0] for more in ({}, {"embedding_dimensions": 1}))
     assert whole[1]["score"] > 0
     assert short[1]["score"] == 0, "the price has no refund in it, and nothing else counts"
 
 
-def test_a_store_is_told_to_the_model_by_name_and_description(tmp_path: Path) -> None:
+def test_a_store_is_offered_to_the_model_by_name_and_description(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("refund")
     tool = {"name": "faq", "type": "vectorstore", "source": "a.txt", "embedding_model": "e", "description": "Answers."}
     [suite] = load([project(tmp_path, "http://127.0.0.1:1/v1", tools=[tool])])

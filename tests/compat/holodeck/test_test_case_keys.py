@@ -118,7 +118,7 @@ def test_turns_are_asked_one_after_another_and_each_is_scored(tmp_path: Path) ->
     assert verdicts == ["passed", "failed", "passed", "failed"]
 
 
-def test_files_of_a_test_and_of_a_turn_are_told_with_path_and_description(tmp_path: Path) -> None:
+def test_files_of_a_test_and_of_a_turn_are_reported_with_path_and_description(tmp_path: Path) -> None:
     (tmp_path / "deed.txt").write_text("signed in 1901")
     files = [{"path": "deed.txt", "type": "text", "description": "the deed"}]
     agent = Asked()

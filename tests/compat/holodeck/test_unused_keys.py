@@ -82,7 +82,7 @@ def test_a_key_that_cannot_be_honoured_is_refused_with_the_reason(tmp_path: Path
 
 
 @pytest.mark.parametrize(("level", "key"), sorted(WARNED))
-def test_a_key_that_changes_nothing_in_a_test_is_warned_of(tmp_path: Path, level: str, key: str) -> None:
+def test_a_key_that_changes_nothing_in_a_test_is_warned_about(tmp_path: Path, level: str, key: str) -> None:
     more, complaint = WARNED[level, key]
     found, warnings = problems_and_warnings(tmp_path, more)
     assert found == []

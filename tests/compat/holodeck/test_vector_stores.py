@@ -35,7 +35,7 @@ def library(folder: Path) -> Path:
     return folder / "docs"
 
 
-def searching(talk: Conversation) -> TextReply | ToolCallReply:
+def search_script(talk: Conversation) -> TextReply | ToolCallReply:
     if "nothing" in talk.user:
         return says("done")
     return says("done") if talk.results else calls("faq_search", query=talk.user)
@@ -47,7 +47,7 @@ def store(**more: Any) -> dict[str, Any]:
 
 def test_what_a_search_finds_is_what_the_answer_may_rest_on(tmp_path: Path) -> None:
     library(tmp_path)
-    with model_server(searching) as server:
+    with model_server(search_script) as server:
         test = {"name": "one", "input": "How long does a refund take?", "ground_truth": "done"}
         reply = last_reply(tmp_path, server.url, tools=[store(top_k=1)], test_cases=[test])
     [call] = reply.tool_calls
@@ -60,7 +60,7 @@ def test_what_a_search_finds_is_what_the_answer_may_rest_on(tmp_path: Path) -> N
 def test_a_turn_that_retrieves_nothing_rests_on_what_earlier_ones_retrieved(tmp_path: Path) -> None:
     library(tmp_path)
     turns = [{"input": text, "ground_truth": "done"} for text in ("a refund", "nothing more", "the warranty")]
-    with model_server(searching) as server:
+    with model_server(search_script) as server:
         run = run_project(tmp_path, server.url, tools=[store(top_k=1)], test_cases=[{"name": "talk", "turns": turns}])
     [trial] = run.trials
     refund, later, warranty = (reply.retrieval_context for reply in trial.replies)
@@ -71,14 +71,14 @@ def test_a_turn_that_retrieves_nothing_rests_on_what_earlier_ones_retrieved(tmp_
 def test_files_are_embedded_once_however_many_trials_search_them(tmp_path: Path) -> None:
     library(tmp_path)
     tests = [{"name": str(n), "input": f"refund {n}", "ground_truth": "done"} for n in range(6)]
-    with model_server(searching) as server:
+    with model_server(search_script) as server:
         run_project(tmp_path, server.url, tools=[store()], test_cases=tests, execution={"parallel_test_cases": 6})
         sent = [asked.body["input"] for asked in server.requests if asked.path.endswith("/embeddings")]
     assert sum(len(texts) == 3 for texts in sent) == 1
     assert len(sent) == 7
 
 
-def test_a_search_that_fails_is_told_to_the_model(tmp_path: Path) -> None:
+def test_a_search_that_fails_is_reported_to_the_model(tmp_path: Path) -> None:
     library(tmp_path)
 
     def script(talk: Conversation) -> TextReply | ToolCallReply:
@@ -91,7 +91,7 @@ def test_a_search_that_fails_is_told_to_the_model(tmp_path: Path) -> None:
 
 def test_an_embedding_provider_is_asked_for_embeddings(tmp_path: Path) -> None:
     library(tmp_path)
-    with model_server(searching) as server, model_server(searching) as other:
+    with model_server(search_script) as server, model_server(search_script) as other:
         tool = {key: value for key, value in store().items() if key != "embedding_model"}
         embedder = {"provider": "openai", "name": "embedder", "endpoint": other.url}
         last_reply(tmp_path, server.url, tools=[tool], embedding_provider=embedder)
@@ -115,20 +115,20 @@ class Counting:
         return [[float(text.lower().count(word)) for word in self.words] for text in texts]
 
 
-def found(spec: StoreSpec, query: str) -> list[Any]:
+def search(spec: StoreSpec, query: str) -> list[Any]:
     return asyncio.run(VectorStore(spec).search(query))
 
 
 def test_a_least_score_leaves_out_what_is_about_something_else(tmp_path: Path) -> None:
     docs = library(tmp_path)
-    assert len(found(StoreSpec("faq", "", docs, Counting()), "refund")) == 3
-    assert len(found(StoreSpec("faq", "", docs, Counting(), min_score=0.5), "refund")) == 1
-    assert found(StoreSpec("faq", "", docs, Counting(), min_score=0.5), "nothing known") == []
+    assert len(search(StoreSpec("faq", "", docs, Counting()), "refund")) == 3
+    assert len(search(StoreSpec("faq", "", docs, Counting(), min_score=0.5), "refund")) == 1
+    assert search(StoreSpec("faq", "", docs, Counting(), min_score=0.5), "nothing known") == []
 
 
 def test_fewer_dimensions_forget_what_stands_in_the_others(tmp_path: Path) -> None:
     docs = library(tmp_path)
-    [first, *_] = found(StoreSpec("faq", "", docs, Counting(), dimensions=2), "warranty")
+    [first, *_] = search(StoreSpec("faq", "", docs, Counting(), dimensions=2), "warranty")
     assert first["score"] == 0.0
 
 
@@ -242,7 +242,7 @@ def test_a_store_that_cannot_be_searched_is_a_problem(tmp_path: Path, more: dict
 
 
 @pytest.mark.parametrize("database", ["chromadb", {"provider": "qdrant", "connection_string": "http://db:6333"}])
-def test_a_database_that_is_not_there_is_warned_of_and_the_built_in_index_is_used(
+def test_a_database_that_is_not_there_is_warned_about_and_the_built_in_index_is_used(
     tmp_path: Path, database: Any
 ) -> None:
     library(tmp_path)

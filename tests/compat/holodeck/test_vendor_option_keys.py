@@ -13,7 +13,7 @@ from scripted_model import Conversation, TextReply, ToolCallReply, calls, model_
 VENDORS = [("openai", "openai", "gpt-5"), ("claude", "anthropic", "claude-sonnet-4-6")]
 
 
-def talking(folder: Path, script: Any, vendor: tuple[str, str, str], block: dict[str, Any], **more: Any) -> Any:
+def run_agent(folder: Path, script: Any, vendor: tuple[str, str, str], block: dict[str, Any], **more: Any) -> Any:
     """The server that was asked by an agent of this vendor whose block says so."""
     key, provider, name = vendor
     with model_server(script) as server:
@@ -32,8 +32,8 @@ def silent(talk: Conversation) -> TextReply:
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
-def test_effort_is_told_to_either_vendor_and_temperature_is_not(tmp_path: Path, vendor: tuple[str, str, str]) -> None:
-    body = talking(tmp_path, silent, vendor, {"effort": "high"}).requests[0].body
+def test_effort_is_sent_to_either_vendor_and_temperature_is_not(tmp_path: Path, vendor: tuple[str, str, str]) -> None:
+    body = run_agent(tmp_path, silent, vendor, {"effort": "high"}).requests[0].body
     told = body["reasoning_effort"] if vendor[0] == "openai" else body["output_config"]["effort"]
     assert told == "high"
     assert "temperature" not in body, "models that think take none"
@@ -41,7 +41,7 @@ def test_effort_is_told_to_either_vendor_and_temperature_is_not(tmp_path: Path, 
 
 @pytest.mark.parametrize("vendor", VENDORS)
 def test_max_turns_holds_for_either_vendor(tmp_path: Path, vendor: tuple[str, str, str]) -> None:
-    server = talking(tmp_path, lambda talk: calls("rate", city="Oslo"), vendor, {"max_turns": 2})
+    server = run_agent(tmp_path, lambda talk: calls("rate", city="Oslo"), vendor, {"max_turns": 2})
     assert len(server.requests) == 2
 
 
@@ -50,19 +50,19 @@ def test_fallback_model_is_asked_where_the_first_cannot_be(tmp_path: Path, vendo
     def script(talk: Conversation) -> Any:
         return says("done") if talk.asked.body["model"] == "spare" else status(404)
 
-    server = talking(tmp_path, script, vendor, {"fallback_model": "spare"})
+    server = run_agent(tmp_path, script, vendor, {"fallback_model": "spare"})
     assert server.requests[-1].body["model"] == "spare"
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
 def test_disallowed_tools_are_not_offered_by_either_vendor(tmp_path: Path, vendor: tuple[str, str, str]) -> None:
-    assert names(talking(tmp_path, silent, vendor, {"disallowed_tools": ["rate"]}).requests[0].body) == ["monthly"]
+    assert names(run_agent(tmp_path, silent, vendor, {"disallowed_tools": ["rate"]}).requests[0].body) == ["monthly"]
 
 
 @pytest.mark.parametrize(("enabled", "told"), [(True, 2000), (False, None)])
-def test_extended_thinking_is_told_where_it_is_enabled(tmp_path: Path, enabled: bool, told: int | None) -> None:
+def test_extended_thinking_is_sent_if_it_is_enabled(tmp_path: Path, enabled: bool, told: int | None) -> None:
     block = {"extended_thinking": {"enabled": enabled, "budget_tokens": 2000}}
-    body = talking(tmp_path, silent, VENDORS[1], block).requests[0].body
+    body = run_agent(tmp_path, silent, VENDORS[1], block).requests[0].body
     assert body.get("thinking", {}).get("budget_tokens") == told
 
 

@@ -79,7 +79,7 @@ def no_endpoint(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "secret")
 
 
-def seen(output: Any, expectation: Any = UNSET, **more: Any) -> Evaluable:
+def make_evaluable(output: Any, expectation: Any = UNSET, **more: Any) -> Evaluable:
     return Evaluable(
         eval_input=[NamedData("input", "What is the capital of France?")],
         eval_output=[NamedData("output", output)],
@@ -88,7 +88,7 @@ def seen(output: Any, expectation: Any = UNSET, **more: Any) -> Evaluable:
     )
 
 
-def scored(evaluator: AutoevalsAdapter, evaluable: Evaluable) -> Evaluation:
+def run_evaluator(evaluator: AutoevalsAdapter, evaluable: Evaluable) -> Evaluation:
     found = asyncio.run(evaluate(evaluator, evaluable))
     assert found is not None
     return found
@@ -126,7 +126,7 @@ class Returns(Scorer):
 def test_a_scorer_of_autoevals_scores_as_it_does_by_itself(
     scorer: Any, output: Any, expected: Any, score: float
 ) -> None:
-    found = scored(AutoevalsAdapter(scorer), seen(output, expected))
+    found = run_evaluator(AutoevalsAdapter(scorer), make_evaluable(output, expected))
 
     assert found.score == pytest.approx(score)
     assert found.details["scorer_name"] in found.reasoning
@@ -137,13 +137,15 @@ def test_the_expectation_of_the_case_comes_first_then_the_given_one_then_the_met
     adapter = AutoevalsAdapter(scorer, expected="given", expected_key="truth")
 
     for evaluable, expected in [
-        (seen("o", "case", eval_metadata={"truth": "metadata"}), "case"),
-        (seen("o", None, eval_metadata={"truth": "metadata"}), "given"),
-        (seen("o", eval_metadata={"truth": "metadata"}), "given"),
+        (make_evaluable("o", "case", eval_metadata={"truth": "metadata"}), "case"),
+        (make_evaluable("o", None, eval_metadata={"truth": "metadata"}), "given"),
+        (make_evaluable("o", eval_metadata={"truth": "metadata"}), "given"),
     ]:
-        scored(adapter, evaluable)
+        run_evaluator(adapter, evaluable)
         assert scorer.seen["expected"] == expected
-    scored(AutoevalsAdapter(scorer, expected_key="truth"), seen("o", eval_metadata={"truth": "metadata"}))
+    run_evaluator(
+        AutoevalsAdapter(scorer, expected_key="truth"), make_evaluable("o", eval_metadata={"truth": "metadata"})
+    )
     assert scorer.seen["expected"] == "metadata"
 
 
@@ -153,7 +155,9 @@ def test_a_scorer_gets_the_input_the_named_metadata_and_its_own_arguments_which_
         scorer, input_key="question", extra_metadata_keys=["criteria", "context", "absent"], criteria="mine"
     )
 
-    scored(adapter, seen("o", eval_metadata={"criteria": "theirs", "other": 1}, retrieval_context=("a", "b")))
+    run_evaluator(
+        adapter, make_evaluable("o", eval_metadata={"criteria": "theirs", "other": 1}, retrieval_context=("a", "b"))
+    )
 
     assert scorer.seen == {
         "output": "o",
@@ -166,48 +170,50 @@ def test_a_scorer_gets_the_input_the_named_metadata_and_its_own_arguments_which_
 
 def test_no_score_is_a_skip_and_never_a_zero() -> None:
     with pytest.raises(NothingToCompare, match="returned no score"):
-        scored(AutoevalsAdapter(Returns(Score("x", None))), seen("o"))
+        run_evaluator(AutoevalsAdapter(Returns(Score("x", None))), make_evaluable("o"))
 
 
 @pytest.mark.parametrize("scorer", [autoevals.Levenshtein, autoevals.ExactMatch, autoevals.NumericDiff])
 def test_without_an_expectation_a_comparing_scorer_has_nothing_to_compare(scorer: Any) -> None:
     with pytest.raises(NothingToCompare, match="needs an expected output"):
-        scored(AutoevalsAdapter(scorer), seen(None))
+        run_evaluator(AutoevalsAdapter(scorer), make_evaluable(None))
 
 
 def test_an_expectation_that_is_bound_to_the_scorer_counts() -> None:
     adapter = AutoevalsAdapter(autoevals.Levenshtein.partial(expected="kitten")())
 
-    assert scored(adapter, seen("kitten")).score == 1.0
+    assert run_evaluator(adapter, make_evaluable("kitten")).score == 1.0
 
 
 @pytest.mark.parametrize("broken", [ValueError("no luck"), ConnectionError("gone")])
 def test_what_a_scorer_raises_is_raised_and_never_a_zero(broken: Exception) -> None:
     with pytest.raises(type(broken), match=str(broken)):
-        scored(AutoevalsAdapter(Returns(broken)), seen("o"))
+        run_evaluator(AutoevalsAdapter(Returns(broken)), make_evaluable("o"))
 
 
 @pytest.mark.parametrize("result", [Score("x", float("nan")), "good", None, 0.5])
-def test_what_is_no_score_is_an_error(result: Any) -> None:
+def test_what_is_not_a_score_is_an_error(result: Any) -> None:
     with pytest.raises(InvalidScore):
-        scored(AutoevalsAdapter(Returns(result)), seen("o"))
+        run_evaluator(AutoevalsAdapter(Returns(result)), make_evaluable("o"))
 
 
 def test_an_out_of_range_score_is_clamped_with_a_warning() -> None:
     score = Score("x", 1.0)
     score.score = 7
     with pytest.warns(RuntimeWarning, match="clamped"):
-        assert scored(AutoevalsAdapter(Returns(score)), seen("o")).score == 1.0
+        assert run_evaluator(AutoevalsAdapter(Returns(score)), make_evaluable("o")).score == 1.0
 
 
 def test_a_rationale_is_the_reason_and_all_metadata_are_kept() -> None:
-    found = scored(AutoevalsAdapter(Returns(Score("x", 0.5, {"rationale": "half true", "n": 2}))), seen("o"))
+    found = run_evaluator(
+        AutoevalsAdapter(Returns(Score("x", 0.5, {"rationale": "half true", "n": 2}))), make_evaluable("o")
+    )
 
     assert found == Evaluation(0.5, "half true", {"rationale": "half true", "n": 2, "scorer_name": "x"})
 
 
 @pytest.mark.parametrize("wrong", ["Levenshtein", 7, None, len, object(), dict])
-def test_what_is_no_scorer_is_refused_at_once(wrong: Any) -> None:
+def test_what_is_not_a_scorer_is_refused_at_once(wrong: Any) -> None:
     with pytest.raises(UsageError, match="needs an autoevals scorer"):
         AutoevalsAdapter(wrong)
 
@@ -268,7 +274,7 @@ def test_nothing_is_sent_anywhere_that_the_user_has_not_named(scorer: Any, monke
 
     monkeypatch.setattr("autoevals.oai.prepare_openai", refuse)
     with pytest.raises(JudgeFailed, match=r"gateway\.braintrust\.dev.*OPENAI_BASE_URL"):
-        scored(AutoevalsAdapter(scorer), seen("Paris", "Paris"))
+        run_evaluator(AutoevalsAdapter(scorer), make_evaluable("Paris", "Paris"))
 
 
 def clients(url: str) -> dict[str, Callable[[], AutoevalsAdapter]]:
@@ -296,7 +302,7 @@ def test_a_scorer_asks_the_model_that_the_user_has_named(way: str, judge: tuple[
 
     def work() -> Evaluation:
         adapter = clients(url)[way]()
-        return scored(adapter, seen("Paris", "It is Paris."))
+        return run_evaluator(adapter, make_evaluable("Paris", "It is Paris."))
 
     found = in_own_context(work)
 
@@ -313,7 +319,7 @@ def test_a_scorer_asks_the_address_in_the_environment(
     handler, url = judge
     monkeypatch.setenv("OPENAI_BASE_URL", url)
 
-    found = scored(AutoevalsAdapter(autoevals.Factuality(model="small")), seen("Paris", "Paris"))
+    found = run_evaluator(AutoevalsAdapter(autoevals.Factuality(model="small")), make_evaluable("Paris", "Paris"))
 
     assert found.score == 1.0
     assert handler.keys == ["Bearer secret"]
@@ -328,9 +334,9 @@ def test_a_client_given_to_init_is_remembered_for_later_runs(judge: tuple[type[J
 
     adapter = in_own_context(made)
 
-    assert scored(adapter, seen("Paris", "Paris")).score == 1.0
+    assert run_evaluator(adapter, make_evaluable("Paris", "Paris")).score == 1.0
     with pytest.raises(JudgeFailed):
-        scored(AutoevalsAdapter(autoevals.Factuality()), seen("Paris", "Paris"))
+        run_evaluator(AutoevalsAdapter(autoevals.Factuality()), make_evaluable("Paris", "Paris"))
 
 
 @pytest.mark.parametrize("choice", ["broken", "Z"])
@@ -340,7 +346,7 @@ def test_a_reply_of_the_model_that_cannot_be_read_is_an_error(choice: str, judge
     scorer = autoevals.Factuality(client=openai.OpenAI(api_key="k", base_url=url, max_retries=0), model="small")
 
     with pytest.raises((KeyError, ValueError)):
-        scored(AutoevalsAdapter(scorer), seen("Paris", "Paris"))
+        run_evaluator(AutoevalsAdapter(scorer), make_evaluable("Paris", "Paris"))
 
 
 EVALS = """

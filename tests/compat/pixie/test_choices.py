@@ -85,18 +85,18 @@ def test_a_comparison_is_asked_in_both_orders_and_disagreement_is_a_tie(
         assert [other[place] for place in places] == ["mine", "theirs"]
 
 
-def languages_of(evaluator: Translation, metadata: dict[str, Any] | None = None) -> Any:
+def shown_languages(evaluator: Translation, metadata: dict[str, Any] | None = None) -> Any:
     judge = ScriptedJudge({"translation": {"reason": "", "choice": "Y"}})
     judged(evaluator, seen("hola", expectation="hola", eval_metadata=metadata), judge)
     return judge.asked[0].material.get("languages")
 
 
-def test_a_translation_names_the_languages_it_was_told() -> None:
-    assert languages_of(Translation(source="French", target="Spanish")) == "from French into Spanish"
-    assert languages_of(Translation(target="Spanish")) == "into Spanish"
-    assert "between English and Spanish" in languages_of(Translation(language="Spanish"))
-    assert "between English and Dutch" in languages_of(Translation(), {"language": "Dutch"})
-    assert languages_of(Translation()) is None
+def test_a_translation_names_the_languages_it_was_given() -> None:
+    assert shown_languages(Translation(source="French", target="Spanish")) == "from French into Spanish"
+    assert shown_languages(Translation(target="Spanish")) == "into Spanish"
+    assert "between English and Spanish" in shown_languages(Translation(language="Spanish"))
+    assert "between English and Dutch" in shown_languages(Translation(), {"language": "Dutch"})
+    assert shown_languages(Translation()) is None
 
 
 def test_texts_of_the_case_never_reach_the_instructions() -> None:

@@ -95,7 +95,7 @@ def test_metadata_and_description_reach_the_evaluators(tmp_path: Path) -> None:
     assert_dataset_pass_sync(greet, "faq", [check], dataset_dir=folder)
 
 
-def test_what_fails_is_told_by_entry(tmp_path: Path) -> None:
+def test_what_fails_is_reported_by_entry(tmp_path: Path) -> None:
     folder = dataset(tmp_path, ENTRY, {**ENTRY, "expectation": "Bye", "description": "Two"})
     with pytest.raises(EvalAssertionError, match=r"input 2 .*: ExactMatch scored 0") as caught:
         assert_dataset_pass_sync(greet, "faq", ["ExactMatch"], dataset_dir=folder)

@@ -50,7 +50,7 @@ def traced(project: Path) -> Path:
     return project
 
 
-def made(folder: Path) -> dict[str, Any]:
+def read_dataset(folder: Path) -> dict[str, Any]:
     found: dict[str, Any] = json.loads((folder / "datasets/my-set.json").read_text())
     return found
 
@@ -59,11 +59,11 @@ def test_a_created_dataset_is_listed_and_can_be_filled(proctor: Command, traced:
     ended = proctor("dataset", "create", "My set", "--runnable", "app.py:app", "--evaluator", "ExactMatch")
     assert (ended.code, ended.out) == (0, "created dataset 'My set' in datasets/my-set.json\n")
     assert "My set  (pixie, datasets/my-set.json)\n  0 cases, agent: app.py:app" in proctor("dataset", "list").out
-    before = made(traced)
+    before = read_dataset(traced)
     ended = proctor("dataset", "save", "My set")
     assert (ended.code, ended.out) == (0, "saved to dataset 'My set': now 1 entry\n")
     assert "no expectation" in ended.err
-    after = made(traced)
+    after = read_dataset(traced)
     assert {**after, "entries": []} == before
     assert after["entries"][0]["entry_kwargs"] == {"question": "hi"}
     assert proctor("dataset", "validate", "datasets").code == 0
@@ -84,7 +84,7 @@ def test_one_span_can_be_chosen(
 ) -> None:
     proctor("dataset", "create", "my set", "--runnable", "app.py:app", "--evaluator", "ExactMatch")
     assert proctor("dataset", "save", "my set", *options, "--notes", "look at this").code == 0
-    [entry] = made(traced)["entries"]
+    [entry] = read_dataset(traced)["entries"]
     assert (entry["entry_kwargs"], entry["x-pixie"]["eval_output"]) == (kwargs, [{"name": "output", "value": output}])
     assert entry["eval_metadata"]["notes"] == "look at this"
     assert proctor("dataset", "validate", "datasets").code == 0
@@ -102,7 +102,7 @@ def test_what_is_expected_comes_from_a_file_or_standard_input(
     for given in ("expected", "-"):
         ended = proctor("dataset", "save", "my set", "--expected-output", given)
         assert (ended.code, "no expectation" in ended.err) == (0, False)
-    assert [entry["expectation"] for entry in made(traced)["entries"]] == [expected, expected]
+    assert [entry["expectation"] for entry in read_dataset(traced)["entries"]] == [expected, expected]
     assert proctor("dataset", "validate", "datasets").code == 0
 
 
@@ -143,13 +143,13 @@ def test_what_cannot_be_done_is_a_usage_error_and_changes_nothing(
     proctor: Command, traced: Path, arguments: tuple[str, ...], said: str
 ) -> None:
     proctor("dataset", "create", "my set")
-    before = made(traced)
+    before = read_dataset(traced)
     ended = proctor("dataset", *arguments)
     assert (ended.code, said in ended.err) == (2, True), ended
-    assert (made(traced), [path.name for path in (traced / "datasets").iterdir()]) == (before, ["my-set.json"])
+    assert (read_dataset(traced), [path.name for path in (traced / "datasets").iterdir()]) == (before, ["my-set.json"])
 
 
-def test_a_trace_that_is_not_there_is_told(proctor: Command, traced: Path) -> None:
+def test_a_trace_that_is_not_there_is_reported(proctor: Command, traced: Path) -> None:
     proctor("dataset", "create", "my set")
     assert "no trace 'zzz'" in proctor("dataset", "save", "my set", "--trace", "zzz").err
     assert "no results in" in proctor("dataset", "save", "my set", "--store", "elsewhere").err

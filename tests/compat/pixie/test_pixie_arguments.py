@@ -35,7 +35,7 @@ from proctor.evaluators.evaluation import Evaluable as Native
 from proctor.judging.choosing import NO_SOURCES, choose_judge, own_judge
 
 
-def seen(output: Any, expected: Any = UNSET, **more: Any) -> Any:
+def make_evaluable(output: Any, expected: Any = UNSET, **more: Any) -> Any:
     given = [{"name": "question", "value": "Hi?"}]
     return Evaluable(eval_input=given, eval_output=[NamedData("answer", output)], expectation=expected, **more)
 
@@ -60,7 +60,7 @@ class Client:
 
 
 def test_an_expected_output_is_the_expectation() -> None:
-    assert seen("a").expectation is UNSET
+    assert make_evaluable("a").expectation is UNSET
     named = Evaluable(eval_input=[NamedData("q", 1)], expected_output="b")
     assert (named.expectation, named.expected_output) == ("b", "b")
     assert Native(eval_input=[NamedData("q", 1)], expected_output=None).expected_output is None
@@ -100,8 +100,10 @@ def test_what_evaluators_get_are_lists_of_named_data() -> None:
 
 def test_a_client_of_any_kind_is_asked_by_the_evaluator_that_has_it() -> None:
     client = Client('{"reason": "the same", "choice": "C"}', '{"reason": "greets", "choice": "Y"}')
-    assert evaluate_sync(Factuality(client=client), seen("Hello", "Hello")).score == 1.0
-    found = evaluate_sync(ClosedQA(client=client, model="gpt-x"), seen("Hi", eval_metadata={"criteria": "greets"}))
+    assert evaluate_sync(Factuality(client=client), make_evaluable("Hello", "Hello")).score == 1.0
+    found = evaluate_sync(
+        ClosedQA(client=client, model="gpt-x"), make_evaluable("Hi", eval_metadata={"criteria": "greets"})
+    )
     assert found.score == 1.0
     assert [asked["model"] for asked in client.asked] == ["gpt-5-mini", "gpt-x"]
     assert Faithfulness(client=client).client is client
@@ -109,12 +111,12 @@ def test_a_client_of_any_kind_is_asked_by_the_evaluator_that_has_it() -> None:
 
 def test_a_client_that_is_none_is_refused() -> None:
     with pytest.raises(UsageError, match=r"chat\.completions\.create"):
-        evaluate_sync(Factuality(client=object()), seen("Hello", "Hello"))
+        evaluate_sync(Factuality(client=object()), make_evaluable("Hello", "Hello"))
 
 
 def test_embeddings_come_from_the_client_too() -> None:
     client = Client()
-    found = evaluate_sync(EmbeddingSimilarity(client=client), seen("Hello", "Good day"))
+    found = evaluate_sync(EmbeddingSimilarity(client=client), make_evaluable("Hello", "Good day"))
     assert found.score == 1.0
     assert client.asked[0]["input"] == ["Hello", "Good day"]
 
@@ -122,15 +124,15 @@ def test_embeddings_come_from_the_client_too() -> None:
 def test_a_prompt_is_put_to_the_client_and_its_score_is_read_as_pixie_reads_it() -> None:
     client = Client("Score: 0.8\nIt is polite.")
     evaluator = create_llm_evaluator("tone", "Is {eval_output} polite?", client=client)
-    found = evaluate_sync(evaluator, seen("Hello"))
+    found = evaluate_sync(evaluator, make_evaluable("Hello"))
     assert (found.score, found.reasoning) == (0.8, "It is polite.")
     assert client.asked[0]["model"] == "gpt-4o-mini"
 
 
-def test_a_reply_that_is_no_score_is_an_error_and_no_zero() -> None:
+def test_a_reply_that_is_not_a_score_is_an_error_and_not_a_zero() -> None:
     client = Client("I cannot say.", "Still not.")
     with pytest.raises(Exception, match="openai:gpt-4o-mini"):
-        evaluate_sync(create_llm_evaluator("tone", "Is {eval_output} polite?", client=client), seen("Hello"))
+        evaluate_sync(create_llm_evaluator("tone", "Is {eval_output} polite?", client=client), make_evaluable("Hello"))
 
 
 def test_real_clients_of_openai_and_azure_are_taken() -> None:
@@ -155,31 +157,31 @@ def lower(evaluable: Any) -> Evaluation:
 @pytest.mark.parametrize("scorer", [near, lower, lambda output, expected: near(expected, output)])
 def test_lists_and_texts_are_compared_by_the_scorer_that_is_given(scorer: Any) -> None:
     lists = ListContains(pairwise_scorer=scorer)
-    assert evaluate_sync(lists, seen(["B", "A"], ["a", "b"])).score == 1.0
-    assert evaluate_sync(lists, seen(["B", "x"], ["a", "b"])).score == 0.5
-    assert evaluate_sync(JSONDiff(string_scorer=scorer), seen({"k": "A"}, {"k": "a"})).score == 1.0
+    assert evaluate_sync(lists, make_evaluable(["B", "A"], ["a", "b"])).score == 1.0
+    assert evaluate_sync(lists, make_evaluable(["B", "x"], ["a", "b"])).score == 0.5
+    assert evaluate_sync(JSONDiff(string_scorer=scorer), make_evaluable({"k": "A"}, {"k": "a"})).score == 1.0
 
 
 def test_scorers_of_autoevals_compare_pairs() -> None:
     autoevals = pytest.importorskip("autoevals", reason="the real scorers")
     for scorer in (autoevals.Levenshtein(), autoevals.Levenshtein, LevenshteinMatch(), LevenshteinMatch):
-        assert evaluate_sync(ListContains(pairwise_scorer=scorer), seen(["ab"], ["ac"])).score == 0.5
-        assert evaluate_sync(JSONDiff(string_scorer=scorer), seen({"k": "ab"}, {"k": "ac"})).score == 0.5
+        assert evaluate_sync(ListContains(pairwise_scorer=scorer), make_evaluable(["ab"], ["ac"])).score == 0.5
+        assert evaluate_sync(JSONDiff(string_scorer=scorer), make_evaluable({"k": "ab"}, {"k": "ac"})).score == 0.5
 
 
 def test_no_scorer_means_the_usual_one() -> None:
-    assert evaluate_sync(JSONDiff(string_scorer=None), seen({"k": "ab"}, {"k": "ac"})).score == 0.5
-    assert evaluate_sync(ListContains(pairwise_scorer=None), seen(["ab"], ["ac"])).score == 0.5
+    assert evaluate_sync(JSONDiff(string_scorer=None), make_evaluable({"k": "ab"}, {"k": "ac"})).score == 0.5
+    assert evaluate_sync(ListContains(pairwise_scorer=None), make_evaluable(["ab"], ["ac"])).score == 0.5
 
 
-def test_what_is_no_scorer_is_refused() -> None:
+def test_what_is_not_a_scorer_is_refused() -> None:
     with pytest.raises(Exception, match="pairwise_scorer"):
         ListContains(pairwise_scorer=5)
     with pytest.raises(Exception, match="string_scorer"):
         JSONDiff(string_scorer="nope")
 
 
-def test_a_handler_can_be_told_of_spans_with_and_without_await() -> None:
+def test_a_handler_may_be_sync_or_async() -> None:
     handler = MemoryTraceHandler()
 
     async def tell(spans: list[Any]) -> None:

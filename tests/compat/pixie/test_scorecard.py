@@ -245,7 +245,7 @@ def test_a_scorecard_with_half_a_surrogate_pair_can_be_saved(tmp_path: Path) -> 
     assert "\\ud800" in save_dataset_scorecard(card, tmp_path).read_text(encoding="utf-8")
 
 
-def test_a_scorecard_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+def test_a_scorecard_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
 
     with pytest.raises(StoreError, match="could not be written"):

@@ -84,7 +84,7 @@ def test_session_state_reaches_each_case_and_leaks_into_no_other() -> None:
     assert len(list(run.trials)) == 32
 
 
-def test_an_agent_that_asks_for_the_wrong_city_is_told_with_case_and_metric() -> None:
+def test_an_agent_that_asks_for_the_wrong_city_is_reported_with_case_and_metric() -> None:
     wrong = eval_case("Oslo")
     wrong["conversation"][0]["intermediateData"]["toolUses"][0]["args"] = {"city": "Bergen"}
     with pytest.raises(AgentEvaluationFailed, match="rates: Oslo: tool_trajectory_avg_score is 0, below 1"):

@@ -20,13 +20,15 @@ from proctor.cases.formats.loading import load
 from proctor.compat.adk import AgentEvaluator
 
 
-def said(text: str, role: str) -> types.Content:
+def text_content(text: str, role: str) -> types.Content:
     return types.Content(role=role, parts=[types.Part(text=text)])
 
 
 def google_set() -> EvalSet:
     used = IntermediateData(tool_uses=[types.FunctionCall(name="look", args={"parcelId": 7})])
-    talk = Invocation(user_content=said("Hi", "user"), final_response=said("Hello", "model"), intermediate_data=used)
+    talk = Invocation(
+        user_content=text_content("Hi", "user"), final_response=text_content("Hello", "model"), intermediate_data=used
+    )
     session = SessionInput(app_name="desk", user_id="me", state={"userName": "Ann"})
     return EvalSet(eval_set_id="talk", eval_cases=[EvalCase(eval_id="one", conversation=[talk], session_input=session)])
 

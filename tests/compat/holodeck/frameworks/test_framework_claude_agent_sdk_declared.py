@@ -28,7 +28,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 TOOLS = "def rate(city: str) -> dict:\n    '''The rate in a city.'''\n    return {'rate': len(city)}\n"
 
 
-def described(folder: Path, **more: Any) -> Any:
+def described_agent(folder: Path, **more: Any) -> Any:
     (folder / "tools.py").write_text(TOOLS)
     data = {
         "name": "loans",
@@ -52,7 +52,7 @@ def key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_functions_of_the_file_are_tools_of_a_server_in_this_process(tmp_path: Path) -> None:
-    suite = described(tmp_path)
+    suite = described_agent(tmp_path)
     options = claude_backend.build_options(spec_of(suite))
 
     def decide(questions: list[str], result: Any) -> Any:
@@ -78,7 +78,7 @@ def test_each_key_becomes_an_option(tmp_path: Path) -> None:
         "extended_thinking": {"enabled": True, "budget_tokens": 2000},
     }
     options = claude_backend.build_options(
-        spec_of(described(tmp_path, tools=[server], claude=manner, response_format=schema))
+        spec_of(described_agent(tmp_path, tools=[server], claude=manner, response_format=schema))
     )
     assert (options.model, options.system_prompt, options.tools) == ("claude-x", "You lend money.", [])
     assert options.mcp_servers["desk"] == {"type": "http", "url": "http://127.0.0.1:1/mcp", "headers": {}}
@@ -93,7 +93,7 @@ def test_each_key_becomes_an_option(tmp_path: Path) -> None:
 
 def test_the_sdk_is_chosen_for_its_own_models(tmp_path: Path) -> None:
     async def chosen() -> Any:
-        backend = await BackendSelector.select(described(tmp_path))
+        backend = await BackendSelector.select(described_agent(tmp_path))
         inner = backend.agent._inner  # type: ignore[attr-defined]
         await backend.teardown()
         return inner

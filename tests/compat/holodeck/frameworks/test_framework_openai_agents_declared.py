@@ -67,7 +67,7 @@ def project(folder: Path, url: str, **more: Any) -> Path:
     return path
 
 
-def ran(path: Path) -> Any:
+def run_file(path: Path) -> Any:
     """The only trial, run by the backend that is chosen."""
     [suite] = load([path])
 
@@ -101,7 +101,7 @@ def two_tools(talk: Conversation) -> TextReply | ToolCallReply:
 
 def test_two_tools_are_used_in_each_of_three_turns(tmp_path: Path) -> None:
     with model_server(two_tools) as server:
-        trial = ran(project(tmp_path, server.url, test_cases=[{"name": "talk", "turns": three_turns()}]))
+        trial = run_file(project(tmp_path, server.url, test_cases=[{"name": "talk", "turns": three_turns()}]))
     assert trial.outcome == "passed", trial
     assert [call.name for reply in trial.replies for call in reply.tool_calls] == ["rate", "monthly"] * 3
     assert trial.replies[0].usage.total_tokens == 54
@@ -129,7 +129,7 @@ def test_the_command_line_chooses_the_same_backend_and_doctor_says_so(tmp_path: 
 def test_an_answer_of_a_given_shape_is_data(tmp_path: Path) -> None:
     schema = {"type": "object", "properties": {"sum": {"type": "integer"}}, "required": ["sum"]}
     with model_server(lambda talk: says('{"sum": 42}')) as server:
-        trial = ran(project(tmp_path, server.url, tools=None, response_format=schema))
+        trial = run_file(project(tmp_path, server.url, tools=None, response_format=schema))
     assert trial.replies[0].structured == {"sum": 42}
     assert server.requests[0].body["response_format"]["json_schema"]["schema"] == schema
 
@@ -143,7 +143,7 @@ def test_a_server_of_tools_over_stdio_is_used(tmp_path: Path) -> None:
         return says("done") if talk.results else calls(name, order="A-17")
 
     with model_server(script) as server:
-        trial = ran(project(tmp_path, server.url, tools=[tool]))
+        trial = run_file(project(tmp_path, server.url, tools=[tool]))
     [reply] = trial.replies
     assert reply.tool_calls[0].name == "mcp_desk__status"
     assert "A-17 is shipped" in "".join(reply.retrieval_context)
@@ -161,7 +161,7 @@ def test_files_are_searched_and_prompts_asked(tmp_path: Path) -> None:
         return steps[len(talk.results)]
 
     with model_server(script) as server:
-        trial = ran(project(tmp_path, server.url, tools=[store, prompt]))
+        trial = run_file(project(tmp_path, server.url, tools=[store, prompt]))
     [reply] = trial.replies
     assert reply.retrieval_context == ("A refund takes 30 days.",)
     assert [call.result for call in reply.tool_calls][1] == "in short"
@@ -172,5 +172,5 @@ def test_a_tool_that_fails_tells_the_model(tmp_path: Path) -> None:
         return says(talk.results[-1]) if talk.results else calls("monthly", amount="much")
 
     with model_server(script) as server:
-        trial = ran(project(tmp_path, server.url))
+        trial = run_file(project(tmp_path, server.url))
     assert "do not fit" in trial.replies[0].text
