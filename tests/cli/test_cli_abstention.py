@@ -32,7 +32,7 @@ def test_a_case_that_the_judge_cannot_tell_is_pending_and_so_is_the_run(
     ended = proctor("test", "refunds.yaml", "--json", "r.json")
     assert ended.code == 3
     assert "the rule-based judge cannot tell; a model (`--judge`) or a person (`proctor grade`) can" in ended.out
-    assert "judge rules: 1 score, abstained from 1, no model" in ended.out
+    assert "rule-based judge: 1 score, abstained from 1" in ended.out
     (judge,) = json.loads((project / "r.json").read_text())["run"]["judges"]
     assert (judge["scores"], judge["abstained"]) == (1, 1)
 

@@ -23,7 +23,7 @@ def test_the_last_run_is_analysed_whatever_its_verdict(proctor: Command, suite: 
     proctor("test")
     ended = proctor("analyze")
     assert ended.code == 0
-    assert "1 trial went wrong in 1 way." in ended.out
+    assert "1 trial did not pass, for 1 cause." in ended.out
     assert "| ExactMatch |" in ended.out
 
 

@@ -100,7 +100,7 @@ def test_only_chosen_cases_are_compared(proctor: Command, desk: Command) -> None
 def test_one_case_is_shown_step_by_step_with_the_place_where_it_parts(proctor: Command, desk: Command) -> None:
     two_runs(proctor, desk)
     done = proctor("compare", "--case", "two")
-    assert '>>> here they part (sentence): "two" → "Well."' in done.out
+    assert '>>> first difference (sentence): "two" → "Well."' in done.out
     data = json.loads(proctor("compare", "--case", "two", "--json", "-").out)
     assert data["divergence"]["kind"] == "sentence"
     missing = proctor("compare", "--case", "tow")
@@ -228,7 +228,7 @@ def test_a_comment_for_a_pull_request_is_markdown_with_a_marker(proctor: Command
     assert proctor("compare", "before", "last", "--pr", "--md", "c.md", "--fail-on", "regression").code == 1
     assert (project / "c.md").read_text(encoding="utf-8").startswith("<!-- proctor:pull-request default -->")
     alone = proctor("compare", "nothing", "last", "--pr")
-    assert "There is no earlier run to compare with." in alone.out
+    assert "No earlier run to compare with." in alone.out
 
 
 @pytest.mark.parametrize(

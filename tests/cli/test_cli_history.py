@@ -95,7 +95,7 @@ def test_a_killed_run_says_how_to_go_on(proctor: Command, suite: Command, projec
     suite(text=TWO)
     proctor("test")
     kill_a_run(project)
-    assert "interrupted after 1 of 1,234 trials; --resume goes on from there" in proctor("show", "last").out
+    assert "interrupted after 1 of 1,234 trials; continue with --resume" in proctor("show", "last").out
 
 
 def test_a_run_that_still_goes_on_is_not_called_cut_off(proctor: Command, suite: Command, project: Path) -> None:

@@ -42,7 +42,7 @@ def test_answers_shared_within_a_run_are_not_said_to_come_from_a_cache_that_was_
         write_project(project, judge_at(server))
         first = proctor("test", "desk.json", "--repeat", "3", "--json", "r.json")
         assert len(server.requests) == 3
-        assert "judge openai:scripted: 3 calls (6 shared their answer), 360 tokens" in first.out
+        assert "judge openai:scripted: 3 calls (6 shared), 360 tokens" in first.out
         (judge,) = json.loads((project / "r.json").read_text(encoding="utf-8"))["run"]["judges"]
         assert (judge["calls"], judge["cached"], judge["shared"]) == (3, 0, 6)
         assert "0 calls (9 from cache)" in proctor("rescore").out
@@ -301,7 +301,7 @@ def test_what_the_rules_cost_is_not_taken_for_what_the_next_one_does(proctor: Co
     ) as server:
         write_project(project, {"cascade": ["rules", judge_at(server)], "band": 1}, evaluators=["AnswerRelevancy"])
         ended = proctor("test", "desk.json")
-    assert "judge rules then openai:scripted: 3 calls, 360 tokens, cost not known" in ended.out
+    assert "judge rules then openai:scripted: 3 calls, 360 tokens, cost unknown" in ended.out
     shown = proctor("show", "--judge-calls").out
     assert "call    statements v2 by rules\n" in shown
     assert "$0.00" not in shown
@@ -357,7 +357,7 @@ def test_a_run_says_why_a_judge_gave_no_score_and_counts_what_it_gave_up(proctor
     assert re.search(
         r"gave no score within 0\.4 s; its requests to the judge took [\d.]+ s with \d in flight", ended.out
     )
-    assert "3 requests given up without an answer (about" in ended.out
+    assert "3 requests abandoned without an answer (about" in ended.out
     (judge,) = json.loads((project / "r.json").read_text(encoding="utf-8"))["run"]["judges"]
     assert (judge["cut_off"], judge["cut_off_tokens"] > 0) == (3, True)
 

@@ -61,12 +61,12 @@ def test_each_failing_case_is_printed_once_and_named_in_the_step_summary(
     assert sorted(heads(ended.out, "FAIL")) == sorted(FAILING)
     assert heads(ended.out, "SKIP") == ["order-24"]
     assert ended.out.count("no such order yet") == 1
-    assert "FAIL   shop/order-12 2 of 5" in ended.out
+    assert "FAIL   shop/order-12 3/5 passed" in ended.out
     page, report = ((desk / name).read_text(encoding="utf-8") for name in ("step.md", "report.md"))
     for case in FAILING:
         assert page.count(f"**shop/{case}** ") == 1
-        assert len(re.findall(rf"^#### {case} ❌ FAILED \d of 5", report, re.MULTILINE)) == 1
-    assert "**shop/order-12** 2 of 5 (flaky)" in page
+        assert len(re.findall(rf"^#### {case} ❌ FAILED \d/5 passed", report, re.MULTILINE)) == 1
+    assert "**shop/order-12** 3/5 passed (flaky)" in page
 
 
 def test_a_run_that_is_shown_again_looks_the_same_and_can_be_narrowed_to_what_failed(
@@ -80,7 +80,7 @@ def test_a_run_that_is_shown_again_looks_the_same_and_can_be_narrowed_to_what_fa
     assert len(heads(whole, "PASS")) == 11
     assert sorted(heads(failed, "FAIL")) == sorted(FAILING)
     assert not heads(failed, "PASS")
-    assert "FAIL   shop/order-12 2 of 5" in failed
+    assert "FAIL   shop/order-12 3/5 passed" in failed
 
 
 def test_the_end_of_the_run_lists_every_failing_case_with_how_often_it_failed(desk: Path, proctor: Command) -> None:
@@ -89,4 +89,4 @@ def test_the_end_of_the_run_lists_every_failing_case_with_how_often_it_failed(de
 
     for case in FAILING:
         assert len(re.findall(rf"\b{case}\b", end)) == 1
-    assert re.search(r"^  FAIL  order-12 +2 of 5  FLAKY 3/5$", end, re.MULTILINE)
+    assert re.search(r"^  FAIL  order-12 +3/5 passed  FLAKY 3/5$", end, re.MULTILINE)

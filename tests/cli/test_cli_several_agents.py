@@ -26,7 +26,7 @@ def test_two_agents_are_asked_every_case_and_told_apart(proctor: Command, suite:
     lines = [line.split() for line in done.out.splitlines()]
     assert ["desk", "good", "lazy"] in lines
     assert ["c0", "1/1", "0/1"] in lines
-    assert "lazy against good: Worse: 7 of 7 cases broken, pass rate 100% → 0%" in done.out
+    assert "lazy compared with good: Worse: 7 of 7 cases broken, pass rate 100% → 0%" in done.out
     data = json.loads((project / "r.json").read_text())
     jsonschema_rs.validator_for(SCHEMA).validate(data)
     assert [item["name"] for item in data["suites"]] == ["desk [good]", "desk [lazy]"]
@@ -36,7 +36,9 @@ def test_two_agents_are_asked_every_case_and_told_apart(proctor: Command, suite:
 
 def test_agents_without_names_go_by_their_references(proctor: Command, suite: Command) -> None:
     suite(text=SUITE)
-    assert "nop against agents.py:echo: Worse" in proctor("test", "--agent", "agents.py:echo", "--agent", "nop").out
+    assert (
+        "nop compared with agents.py:echo: Worse" in proctor("test", "--agent", "agents.py:echo", "--agent", "nop").out
+    )
 
 
 def test_one_agent_may_have_a_name_too(proctor: Command, suite: Command, project: Path) -> None:
@@ -101,16 +103,16 @@ def test_agents_of_one_run_are_compared_by_name(proctor: Command, suite: Command
     proctor("test", "-q")
     assert proctor("compare", "last~1@good", "last", "-q").out.startswith("No change: all 7 cases")
     case = proctor("compare", "last~1@good", "last~1@lazy", "--case", "c3")
-    assert "here they part" in case.out
+    assert "first difference" in case.out
 
 
 def test_a_run_of_several_agents_is_shown_rescored_and_written_again(proctor: Command, suite: Command) -> None:
     suite(text=SUITE)
     proctor("test", "-q", "--agent", "good=agents.py:echo", "--agent", "lazy=nop")
-    assert "lazy against good: Worse" in proctor("show").out
+    assert "lazy compared with good: Worse" in proctor("show").out
     assert "## desk: 2 agents" in proctor("show", "--md", "-").out
     assert "desk: 2 agents</h2>" in proctor("show", "--html", "-").out
-    assert "lazy against good: Worse" in proctor("rescore").out
+    assert "lazy compared with good: Worse" in proctor("rescore").out
 
 
 def test_a_suite_with_several_agents_survives_being_written(tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ def test_the_calls_that_played_a_user_are_listed_beside_those_of_judges(proctor:
         assert proctor("test", "desk.json").code == 0
         assert len(server.requests) == 2
     brief = proctor("show", "--judge-calls")
-    assert "desk/refund  the user, played by openai:scripted" in brief.out
+    assert "desk/refund  simulated user by openai:scripted" in brief.out
     assert brief.out.count("next-user-message v1 by openai:scripted") == 2
     assert "the user ended it" in brief.out
     assert "say the number when asked" not in brief.out.lower()
@@ -75,9 +75,9 @@ def test_a_user_who_broke_down_is_listed_with_the_reply_that_did_not_fit(proctor
         write_project(project, server.url)
         assert proctor("test", "desk.json").code == 4
     ended = proctor("show", "--judge-calls", "--failed")
-    assert "ERROR  desk/refund  the user, played by openai:scripted" in ended.out
+    assert "ERROR  desk/refund  simulated user by openai:scripted" in ended.out
     assert "it is not safe" in ended.out
-    assert "the first reply did not fit" in ended.out
+    assert "first reply rejected" in ended.out
 
 
 @pytest.mark.parametrize("given", [["--case", "refund"], ["-k", "refund"]])
@@ -85,7 +85,7 @@ def test_only_those_of_chosen_cases_are_listed(proctor: Command, project: Path, 
     with judge_server(plays) as server:
         write_project(project, server.url)
         proctor("test", "desk.json")
-    assert "the user, played by" in proctor("show", "--judge-calls", *given).out
+    assert "simulated user by" in proctor("show", "--judge-calls", *given).out
     assert proctor("show", "--judge-calls", "-k", "other").out == ""
 
 

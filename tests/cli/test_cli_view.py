@@ -78,7 +78,7 @@ def test_what_is_nothing_is_said_before_anything_is_served(project: Path, procto
     taken = socket.create_server(("127.0.0.1", 0))
     with taken:
         ended = proctor("view", "--no-open", "--port", taken.getsockname()[1])
-    assert "cannot be listened on" in ended.err
+    assert "cannot listen on" in ended.err
 
 
 def test_without_its_packages_the_viewer_says_what_to_install(
@@ -133,4 +133,4 @@ def test_the_page_of_a_run_shows_gate_agents_and_judges_like_the_report(
     assert "<h2>Gate: " in gated
     assert "<dt>Judge</dt>" in gated
     assert "desk: 2 agents" in agents
-    assert "lazy against good: " in agents
+    assert "lazy compared with good: " in agents

@@ -114,8 +114,8 @@ def test_a_failure_shows_question_answer_calls_and_reasons_without_s(project: py
             "faq/wrong: failed",
             "input*wrong",
             "expected*left",
-            "got*WRONG",
-            "calls*expected*| made",
+            "output*WRONG",
+            "calls*expected*| actual",
             '*look_up(word="up")*| look_up(word="wrong") -> {"found": "wrong"}*',
             "*FAILED faq.proctor.json::wrong - *",
         ]

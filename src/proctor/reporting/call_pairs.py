@@ -1,4 +1,9 @@
-"""Pairs the tool calls of a turn with what was expected, as the evaluator that failed found it."""
+"""Pairs the tool calls of a turn with the expected ones, as the evaluator that failed did.
+
+The pairs come from the details of that evaluator's score, so that a report never contradicts a score. Without such
+details the calls are compared here, but only with matchers that run no pattern and no user code: a pattern may take
+forever, and a report must not. Calls that cannot be compared that way are paired by name.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +22,7 @@ from proctor.evaluators.tools.pairing import best_pairs
 from proctor.results.run import Outcome, Score, TrialResult
 
 MAX_COMPARED_CALLS = 100
-"""More calls than this in one turn are only listed: no reader would follow the comparison."""
+"""More calls than this in one turn are listed without comparing them."""
 
 
 class CallFit(enum.StrEnum):
@@ -30,33 +35,32 @@ class CallFit(enum.StrEnum):
     OUT_OF_ORDER = "out of order"
     FORBIDDEN = "forbidden"
     IGNORED = "ignored"
-    """It ended in an error, and the evaluator does not count those."""
+    """The call ended in an error, and the evaluator does not count those."""
 
 
 @dataclass(frozen=True, slots=True)
 class CallPair:
-    """What was expected, what was done, and how the two fit; `None` where that is not known."""
+    """An expected call, an actual call, and how they compare; each is `None` if there is none or it is not known."""
 
     expected: ExpectedCall | None
     call: ToolCall | None
     fit: CallFit | None
     wrong: Mapping[str, str] = field(default_factory=dict)
-    """Each argument that is not as expected, and why."""
+    """The arguments that are not as expected, each with the reason."""
     expected_text: str = ""
-    """What an evaluator expected in words, where it is not an expected call of the case."""
+    """What an evaluator expected, if it is not an expected call of the case."""
 
 
 def pair_calls(
     expected: Sequence[ExpectedCall] | None, calls: Sequence[ToolCall], found: Mapping[str, Json] | None = None
 ) -> list[CallPair]:
-    """In the order of what was done; what is missing comes last.
+    """The pairs in the order of the actual calls; missing calls come last.
 
-    `found` are the details that evaluators of tool calls left: they decide how the calls fit. Without them, calls are
-    compared where no pattern or predicate has to be run for it, since one may take forever, and else side by side.
+    `found` are the details of evaluators of tool calls (`call_findings`), which decide how calls compare.
     """
     found = found or {}
     if max(len(expected or ()), len(calls)) > MAX_COMPARED_CALLS:
-        return [CallPair(wanted, None, None) for wanted in expected or ()] + [CallPair(None, c, None) for c in calls]
+        return [CallPair(call, None, None) for call in expected or ()] + [CallPair(None, c, None) for c in calls]
     if expected is None:
         rows = [CallPair(None, call, None) for call in calls]
     elif "pairs" in found:
@@ -69,10 +73,10 @@ def pair_calls(
 
 
 def call_findings(trial: TrialResult, turn: int) -> Mapping[str, Json] | None:
-    """What evaluators found when they compared the tool calls of a turn; `None` where none did.
+    """What evaluators found when they compared the tool calls of a turn, or `None` if none did.
 
-    The pairs are those of the evaluator that failed, if one that compares with the expected calls did; the faults are
-    those of all that failed.
+    The pairs come from one evaluator that compares with the expected calls, if possible one that failed. The faults
+    come from all that failed.
     """
     scores = [score for score in trial.scores if "pairs" in score.details or "faults" in score.details]
     scores.sort(key=lambda score: (score.outcome is not Outcome.FAILED, score.report_only))
@@ -88,9 +92,9 @@ def call_findings(trial: TrialResult, turn: int) -> Mapping[str, Json] | None:
 
 
 def turn_faults(score: Score, trial: TrialResult, turn: int) -> list[Fault]:
-    """What a score holds against the calls of one turn; its details may come from a file and be anything."""
-    given = score.details.get("faults")
-    faults = [dict(fault) for fault in given if isinstance(fault, Mapping)] if isinstance(given, list) else []
+    """The faults that a score reports in the calls of one turn. Its details may come from a file and be anything."""
+    reported = score.details.get("faults")
+    faults = [dict(fault) for fault in reported if isinstance(fault, Mapping)] if isinstance(reported, list) else []
     if _is_of_turn(score, trial, turn):
         return faults
     if score.turn is not None:
@@ -112,7 +116,7 @@ def _is_of_turn(score: Score, trial: TrialResult, turn: int) -> bool:
 
 
 def has_plain_arguments(expected: ExpectedCall) -> bool:
-    """Whether comparing a call with it runs no pattern, predicate or other code of a file."""
+    """Whether a call can be compared with it without running a pattern, a predicate or other code of a suite."""
     return all(isinstance(matcher, (Equals, Ignore)) for matcher in (expected.args or {}).values())
 
 
@@ -132,22 +136,22 @@ def _rows(
     partners: Mapping[int, tuple[int, CallFit | None]],
     missing: Iterable[int],
 ) -> list[CallPair]:
-    """`partners`: by index of a call, the expected call it is compared with."""
+    """The pairs; `partners` has the index of the expected call, and how the two compare, by index of the actual call."""
     rows = []
     for column, call in enumerate(calls):
         if column not in partners:
             rows.append(CallPair(None, call, CallFit.NOT_EXPECTED))
             continue
         index, fit = partners[column]
-        wanted = expected[index]
-        rows.append(CallPair(wanted, call, fit, _wrong_plain_arguments(wanted, call) if fit is CallFit.DIFFERS else {}))
+        target = expected[index]
+        rows.append(CallPair(target, call, fit, _wrong_plain_arguments(target, call) if fit is CallFit.DIFFERS else {}))
     return rows + [CallPair(expected[index], None, CallFit.MISSING) for index in missing]
 
 
 def _pair_as_scored(
     expected: Sequence[ExpectedCall], calls: Sequence[ToolCall], found: Mapping[str, Json]
 ) -> list[CallPair]:
-    """As an evaluator found it; its details may come from a file, so that nothing is taken for granted."""
+    """The pairs that an evaluator found. Its details may come from a file, so they are checked."""
     try:
         partners: dict[int, tuple[int, CallFit | None]] = {c: (i, CallFit.AS_EXPECTED) for i, c in found["pairs"]}
         partners |= {c: (i, CallFit.OUT_OF_ORDER) for i, c in found.get("out_of_order", ())}
@@ -166,10 +170,10 @@ def _pair_as_scored(
 
 
 def _wrong_arguments_in(row: CallPair, reasons: Sequence[str]) -> dict[str, str]:
-    """What is wrong by argument, from sentences such as `city: 'Oslo' → 'Bergen'`."""
+    """The wrong arguments and why, from reasons such as `city: 'Oslo' → 'Bergen'`."""
     rules = {} if row.expected is None else row.expected.args or {}
-    given = {} if row.call is None else row.call.arguments
-    names = sorted({*rules, *given}, key=len, reverse=True)
+    actual = {} if row.call is None else row.call.arguments
+    names = sorted({*rules, *actual}, key=len, reverse=True)
     wrong: dict[str, str] = {}
     for reason in reasons:
         name = next((name for name in names if reason.startswith(tuple(f"{name}{end}" for end in ":.[ "))), None)
@@ -180,7 +184,7 @@ def _wrong_arguments_in(row: CallPair, reasons: Sequence[str]) -> dict[str, str]
 
 
 def _pair_by_name(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall]) -> list[CallPair]:
-    """Paired by name; whether the arguments fit is said only where no pattern is needed to see that they do not."""
+    """The calls paired by name, with wrong arguments as far as no pattern is needed to find them."""
     relation = name_matrix(expected, calls)
     units = expand_counts(expected, len(calls))
     pairs = [(units[unit], column) for unit, column in best_pairs([relation[index] for index in units])]
@@ -194,7 +198,7 @@ def _pair_by_name(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall]) -
 
 
 def _wrong_plain_arguments(expected: ExpectedCall, call: ToolCall) -> dict[str, str]:
-    """What is wrong by argument, as far as no pattern has to be run to see it."""
+    """The wrong arguments and why, as far as no pattern is needed to find them."""
     rules = expected.args
     if rules is None or call.raw_arguments is not None:
         return {}
@@ -206,7 +210,7 @@ def _wrong_plain_arguments(expected: ExpectedCall, call: ToolCall) -> dict[str, 
 
 
 def _add_faults(rows: list[CallPair], faults: Iterable[Json]) -> list[CallPair]:
-    """The rows with what evaluators without expected calls of the case say: steps of a trajectory, forbidden tools."""
+    """The rows with the faults of evaluators that use no expected calls: steps of a trajectory, forbidden tools."""
     marked = list(rows)
     places = [index for index, row in enumerate(rows) if row.call is not None]
     for fault in faults:
@@ -233,8 +237,8 @@ def _add_fault(row: CallPair, kind: Json, fault: Mapping[str, Json]) -> CallPair
     fit = _FITS.get(kind) if isinstance(kind, str) else None
     if fit is None or row.fit is CallFit.FORBIDDEN or (row.fit is CallFit.AS_EXPECTED and fit is CallFit.NOT_EXPECTED):
         return row
-    given = fault.get("arguments")
-    wrong = {str(name): str(why) for name, why in given.items()} if isinstance(given, Mapping) else {}
+    arguments = fault.get("arguments")
+    wrong = {str(name): str(why) for name, why in arguments.items()} if isinstance(arguments, Mapping) else {}
     expected_text = str(fault.get("call", "")) if row.expected is None else ""
     return replace(row, fit=fit, wrong=row.wrong or wrong, expected_text=expected_text)
 

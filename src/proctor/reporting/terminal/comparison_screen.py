@@ -123,5 +123,5 @@ def _cut(text: str) -> str:
 
 
 def _with_arrow(text: str, arrow: str) -> str:
-    """The text with the given arrow; with the arrow of ASCII, other characters become ASCII too."""
+    """The text with this arrow; with the ASCII arrow, other special characters become ASCII too."""
     return text if arrow == "→" else text.replace("→", arrow).replace("–", "-").replace("…", "...")
