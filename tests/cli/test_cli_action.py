@@ -310,5 +310,5 @@ def test_a_token_that_may_not_write_is_a_warning_and_no_failure(runner: Runner, 
     hub.forbidden = True
     told = post(runner)
     assert told.startswith("::warning title=Proctor::the comment could not be written: HTTP Error 403: Forbidden")
-    assert "from a fork" in told
+    assert "from forks" in told
     assert hub.comments == []

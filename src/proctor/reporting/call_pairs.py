@@ -136,7 +136,7 @@ def _rows(
     partners: Mapping[int, tuple[int, CallFit | None]],
     missing: Iterable[int],
 ) -> list[CallPair]:
-    """The pairs; `partners` has the index of the expected call, and how the two compare, by index of the actual call."""
+    """The pairs; `partners` has the expected call of each actual call, by index, and how the two compare."""
     rows = []
     for column, call in enumerate(calls):
         if column not in partners:
