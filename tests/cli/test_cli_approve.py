@@ -73,7 +73,7 @@ def test_what_the_agent_did_is_shown_and_nothing_is_written_where_nobody_can_be_
 ) -> None:
     ended = proctor("approve", "rates.yaml")
     assert ended.code == 0
-    for part in ('look_up_rate(kind="fixed"', "The rate is 5%.", "expected so far", "calls", "nothing is written"):
+    for part in ('look_up_rate(kind="fixed"', "The rate is 5%.", "expected now", "calls", "nothing was written"):
         assert part in ended.out
     assert (rates / "rates.yaml").read_text() == SUITE
 
@@ -81,7 +81,7 @@ def test_what_the_agent_did_is_shown_and_nothing_is_written_where_nobody_can_be_
 def test_what_is_accepted_is_expected_with_its_origin(rates: Path, proctor: Callable[..., Any]) -> None:
     ended = proctor("approve", "rates.yaml", "--accept-all", "--by", "ann")
     assert ended.code == 0
-    assert "WARNING: 3 cases accepted without anybody looking" in ended.err
+    assert "WARNING: 3 cases approved without review" in ended.err
     found = cases(rates / "rates.yaml")
     [turn] = found["rate"].turns
     assert turn.expected.output == "The rate is 5%."
@@ -130,7 +130,7 @@ def test_the_rows_of_json_say_in_a_file_what_is_accepted(rates: Path, proctor: C
     (rates / "accepted.json").write_text(json.dumps(rows))
     ended = proctor("approve", "rates.yaml", "--run", "last", "--from", "accepted.json", "--output", "new/out.json")
     assert ended.code == 0
-    assert "1 case recorded, 2 cases left as before" in ended.out
+    assert "1 case approved, 2 cases unchanged" in ended.out
     found = cases(rates / "new" / "out.json")
     assert found["rate"].metadata["recorded"]["accepted_by"] == "bob"
     assert not found["weather"].metadata
@@ -169,7 +169,7 @@ def test_an_answer_counts_only_for_the_question_it_was_given_to(rates: Path, pro
     (rates / "rates.yaml").write_text(SUITE.replace("How is the weather?", "How was the weather?"))
     ended = proctor("approve", "rates.yaml", "--run", "last", "--accept-all")
     assert "input has changed" in ended.out
-    assert "2 cases recorded, 1 case left as before" in ended.out
+    assert "2 cases approved, 1 case unchanged" in ended.out
 
 
 def test_a_case_without_an_answer_is_left_as_it_is(rates: Path, proctor: Callable[..., Any]) -> None:
@@ -178,7 +178,7 @@ def test_a_case_without_an_answer_is_left_as_it_is(rates: Path, proctor: Callabl
     ended = proctor("approve", "rates.yaml", "--accept-all")
     assert ended.code == 0
     assert "no idea" in ended.out
-    assert re.search(r"crash\n +input +crash\n +not recorded", ended.out)
+    assert re.search(r"crash\n +input +crash\n +not possible", ended.out)
     assert "it is skipped: not yet" in ended.out
     assert not cases(rates / "rates.yaml")["crash"].turns[0].expected
 
@@ -225,13 +225,13 @@ def test_other_formats_are_written_as_far_as_they_go(rates: Path, proctor: Calla
 
 
 WRONG_USE = {
-    "two ways to accept": (("--accept-all", "--json"), "exclude each other"),
+    "two ways to accept": (("--accept-all", "--json"), "cannot be combined"),
     "a run and an agent": (("--run", "last", "--agent", "a.py:b"), "use one of them"),
     "no such run": (("--run", "nope"), "nope"),
-    "a file of another tool": (("--output", "out.test.json"), "adk files, which are only read"),
-    "a file of no format": (("--output", "out.txt"), "cannot tell a format"),
+    "a file of another tool": (("--output", "out.test.json"), "adk files, which Proctor only reads"),
+    "a file of no format": (("--output", "out.txt"), "cannot tell the format"),
     "no case selected": (("-k", "nothing"), "no case"),
-    "no such file of rows": (("--from", "none.json"), "cannot be read"),
+    "no such file of rows": (("--from", "none.json"), "cannot read none.json"),
 }
 
 
@@ -249,7 +249,7 @@ def test_what_cannot_be_done_is_told(rates: Path, proctor: Callable[..., Any], n
 
 def test_a_file_is_not_overwritten_unless_that_is_said(rates: Path, proctor: Callable[..., Any]) -> None:
     (rates / "other.yaml").write_text("mine")
-    assert "exists; say --force" in proctor("approve", "rates.yaml", "--accept-all", "--output", "other.yaml").err
+    assert "exists; add --force" in proctor("approve", "rates.yaml", "--accept-all", "--output", "other.yaml").err
     assert (rates / "other.yaml").read_text() == "mine"
     assert proctor("approve", "rates.yaml", "--accept-all", "--output", "other.yaml", "--force").code == 0
     assert (rates / "rates.yaml").read_text() == SUITE
@@ -280,7 +280,7 @@ def test_only_the_accepted_case_is_edited_and_every_other_line_stays(rates: Path
         (rates / "rates.yaml").write_bytes(before)
         (rates / "rows.json").write_text('[{"case": "weather", "accept": true, "by": "ann"}]')
         ended = proctor("approve", "rates.yaml", "--from", "rows.json")
-        assert "wrote rates.yaml (1 case recorded, 1 case left as before)" in ended.out
+        assert "wrote rates.yaml (1 case approved, 1 case unchanged)" in ended.out
         after = (rates / "rates.yaml").read_bytes()
         head = before[: before.index(b"    expected: {contains: rates}")]
         assert after.startswith(head)
@@ -295,7 +295,7 @@ def test_a_file_that_was_changed_in_the_meantime_is_not_overwritten(rates: Path,
     (rates / "desk.py").write_text(f"def agent(question):\n    {edits}\n    return question\n")
     ended = proctor("approve", "rates.yaml", "--accept-all")
     assert ended.code == 2
-    assert "was changed in the meantime" in ended.err
+    assert "changed in the meantime" in ended.err
     assert (rates / "rates.yaml").read_text().startswith(SUITE + "# mine")
     assert "recorded" not in (rates / "rates.yaml").read_text()
 
@@ -315,7 +315,7 @@ def test_a_case_that_cannot_be_edited_is_told_and_can_go_to_another_file(
 def test_a_suite_of_another_format_is_recorded_beside_it(rates: Path, proctor: Callable[..., Any]) -> None:
     (rates / "rates.csv").write_text("id,input,expected\none,How is the weather?,x\n")
     ended = proctor("approve", "rates.csv", "--agent", "desk.py:agent", "--accept-all")
-    assert "wrote rates.recorded.yaml (1 case recorded)" in ended.out
+    assert "wrote rates.recorded.yaml (1 case approved)" in ended.out
     assert cases(rates / "rates.recorded.yaml")["one"].turns[0].expected.output == "I only know rates."
 
 
@@ -358,7 +358,7 @@ def at_a_terminal(folder: Path, typed: str) -> str:
 def test_on_a_terminal_each_case_is_asked_about(rates: Path) -> None:
     said = at_a_terminal(rates, "what\ny\nn\ny\n")
     assert "y, n or q" in said
-    assert "2 cases recorded, 1 case left as before" in said
+    assert "2 cases approved, 1 case unchanged" in said
     found = cases(rates / "rates.yaml")
     assert [case.id for case in found.values() if case.metadata] == ["rate", "follow-up"]
     assert found["rate"].metadata["recorded"]["accepted_by"] == "ann"

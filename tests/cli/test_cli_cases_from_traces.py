@@ -233,11 +233,11 @@ def test_a_call_that_failed_is_not_expected_and_a_trace_without_an_answer_is_lef
     ended = proctor("trace", "to-case", "--input", "t.json", "--to", "suite")
     assert [case["expected"] for case in yaml.safe_load(ended.out)["cases"]] == ["bye"]
     assert "trace aaaaaaaa: the call of pay ended in an error and is not expected" in ended.err
-    assert "trace bbbbbbbb: shows neither an answer nor a tool call" in ended.err
+    assert "trace bbbbbbbb: has neither an answer nor a tool call" in ended.err
     written(project, silent)
     ended = proctor("trace", "to-case", "--input", "t.json", "--output", "none.yaml")
     assert (ended.code, (project / "none.yaml").exists()) == (2, False)
-    assert "no case can be made of t.json" in ended.err
+    assert "no case can be made from t.json" in ended.err
 
 
 def test_a_kept_trace_becomes_a_suite_too_and_an_entry_names_no_agent(proctor: Command, project: Path) -> None:

@@ -234,11 +234,11 @@ def test_a_comment_for_a_pull_request_is_markdown_with_a_marker(proctor: Command
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (("--pr", "--json", "c.json"), "--pr is Markdown; it does not go with --json"),
-        (("--pr", "--case", "one"), "it does not go with --case"),
-        (("--report-url", "https://x"), "--report-url is for --pr"),
-        (("--pr", "--report-url", "javascript:alert(1)"), "--report-url must be an address with http"),
-        (("--pr", "--pr-key", "a-->b"), "--pr-key must be a short word"),
+        (("--pr", "--json", "c.json"), "cannot be combined with --json"),
+        (("--pr", "--case", "one"), "cannot be combined with --case"),
+        (("--report-url", "https://x"), "--report-url needs --pr"),
+        (("--pr", "--report-url", "javascript:alert(1)"), "--report-url must be a URL with http"),
+        (("--pr", "--pr-key", "a-->b"), "--pr-key must be"),
     ],
 )
 def test_options_of_a_comment_that_make_no_sense_are_refused(

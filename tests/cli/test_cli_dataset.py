@@ -130,7 +130,7 @@ def test_convert_overwrites_only_when_told(proctor: Command, suite: Command, pro
     (project / "t.json").write_text("mine")
     ended = proctor("dataset", "convert", "s.yaml", "t.json")
     assert ended.code == 2
-    assert "say --force" in ended.err
+    assert "add --force" in ended.err
     assert (project / "t.json").read_text() == "mine"
     assert proctor("dataset", "convert", "s.yaml", "t.json", "--force").code == 0
     assert load(["t.json"])
@@ -139,12 +139,12 @@ def test_convert_overwrites_only_when_told(proctor: Command, suite: Command, pro
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("s.yaml", "t.txt"), "cannot tell a format from 't.txt'"),
-        (("s.yaml", "t.json", "--to", "csv"), "'t.json' cannot hold the format csv"),
-        (("s.yaml", "t.csv", "--to", "native"), "'t.csv' cannot hold the format native"),
-        (("s.yaml", "t.json", "--to", "adk"), "suites are written as native or csv, not as 'adk'"),
-        needing("adk", ("s.yaml", "t.test.json"), "'t.test.json' is a name of adk files, which are only read"),
-        needing("holodeck", ("s.yaml", "agent.yaml"), "'agent.yaml' is a name of holodeck files, which are only read"),
+        (("s.yaml", "t.txt"), "cannot tell the format from 't.txt'"),
+        (("s.yaml", "t.json", "--to", "csv"), "'t.json': the format csv needs the ending"),
+        (("s.yaml", "t.csv", "--to", "native"), "'t.csv': the format native needs the ending"),
+        (("s.yaml", "t.json", "--to", "adk"), "Proctor writes suites as native or csv, not as 'adk'"),
+        needing("adk", ("s.yaml", "t.test.json"), "'t.test.json' is a name of adk files, which Proctor only reads"),
+        needing("holodeck", ("s.yaml", "agent.yaml"), "'agent.yaml' is a name of holodeck files, which Proctor only reads"),
         (("nowhere.yaml", "t.json"), "nowhere.yaml: cannot be read"),
     ],
 )

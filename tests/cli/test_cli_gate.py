@@ -82,7 +82,7 @@ def test_a_branch_is_gated_accepted_and_merged_with_a_baseline_that_main_changed
     write_agent(shop, refund=8, better=True)
     red = proctor_process("test", "desk.yaml", "--gate", "--json", "gate.json")
     assert red.code == 1
-    assert "refund got worse: refund passed 10 of 10 before" in red.out
+    assert "refund regressed: 10/10 in the baseline" in red.out
     found = report(shop)
     standings = {case["case"]: case["standing"] for case in found["cases"]}
     assert standings == {
@@ -94,7 +94,7 @@ def test_a_branch_is_gated_accepted_and_merged_with_a_baseline_that_main_changed
     }
     parted = found["cases"][0]["divergence"]
     assert (parted["kind"], parted["text"]) == ("argument", "refund: order 7 → 8")
-    assert "3 cases begin anew" in proctor_process("baseline", "accept").out
+    assert "3 cases restarted" in proctor_process("baseline", "accept").out
     assert proctor_process("test", "desk.yaml", "--gate", "-q").code == 0
     git(shop, "commit", "-qam", "refund by another number, and know two answers more")
 
@@ -249,7 +249,7 @@ def test_errors_are_no_regression_and_nothing_to_accept(shop: Path, proctor: Com
     (shop / "app.py").write_text("def agent(question):\n    return object()\n", encoding="utf-8")
     gated = proctor("test", "desk.yaml", "--gate")
     assert gated.code == 4
-    assert "could not be measured: errors are no verdict on the agent" in gated.out
+    assert "ended in errors only" in gated.out
     accepted = proctor("baseline", "accept")
     assert accepted.code == 4
     assert "has no trial of its own that passed or failed" in accepted.err
@@ -264,7 +264,7 @@ def test_answers_that_were_heard_before_are_not_accepted_twice(shop: Path, proct
 
 
 def test_the_gate_says_what_it_cannot_be_combined_with(shop: Path, proctor: Command) -> None:
-    assert "does not go with --repeat" in proctor("test", "--gate", "--repeat", "3").err
+    assert "--gate and --repeat cannot be combined" in proctor("test", "--gate", "--repeat", "3").err
     assert "does not go with --reuse" in proctor("test", "--gate", "--reuse").err
     assert "--gate-alpha is for --gate" in proctor("test", "--gate-alpha", "0.1").err
     assert proctor("test", "--gate", "--gate-alpha", "1.5").code == 2
@@ -276,7 +276,7 @@ def test_a_gate_that_may_ask_only_once_more_is_inconclusive_and_says_what_it_wou
     write_agent(shop, refund=8)
     ended = proctor("test", "desk.yaml", "--gate", "--gate-trials", "1")
     assert ended.code == 3
-    assert "INCONCLUSIVE  refund may have got worse" in ended.out
+    assert "INCONCLUSIVE  refund may have regressed" in ended.out
     assert "further failing trials would prove it" in ended.out
 
 

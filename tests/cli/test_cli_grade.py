@@ -63,7 +63,7 @@ def test_what_waits_is_listed_with_criteria_question_and_answer(graded: Path, pr
     assert "faq/one  facts" in ended.out
     for line in ("criteria  It is true.", "input     First?", "expected  The first.", "answer    First?"):
         assert f"  {line}" in ended.out
-    assert "3 scores wait for a grade" in ended.out
+    assert "3 scores need grading" in ended.out
 
 
 def test_the_rows_of_json_come_back_filled_in(graded: Path, proctor: Callable[..., Any]) -> None:
@@ -89,7 +89,7 @@ def test_the_rows_of_json_come_back_filled_in(graded: Path, proctor: Callable[..
 
     assert (ended.code, ended.out.splitlines()) == (
         0,
-        ["3 scores graded, nothing waits", "passed: 2 of 2 cases passed"],
+        ["3 scores graded, none left", "passed: 2 of 2 cases passed"],
     )
     (first, _) = Store(graded / ".proctor").find_run("last").trials
     assert first.outcome == "passed"
@@ -99,7 +99,7 @@ def test_the_rows_of_json_come_back_filled_in(graded: Path, proctor: Callable[..
     assert "passed" in proctor("runs").out
     assert "0 pending" not in proctor("show").out
     assert json.loads(proctor("grade", "--json").out) == []
-    assert "nothing waits" in proctor("grade").out
+    assert "no score needs grading" in proctor("grade").out
 
 
 def test_a_grade_below_the_threshold_of_the_suite_fails_the_trial_and_the_run(
@@ -131,7 +131,7 @@ def test_what_is_left_ungraded_leaves_the_run_inconclusive(graded: Path, proctor
     ended = proctor("grade", "--from", "g.json")
 
     assert ended.code == 3
-    assert "1 score graded, 2 scores still wait" in ended.out
+    assert "1 score graded, 2 scores left" in ended.out
     assert kept(graded)["one", "tone"] == ("pending", None)
 
 

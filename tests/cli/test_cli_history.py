@@ -52,14 +52,14 @@ def test_a_suite_nobody_ran_is_an_error_with_a_hint(proctor: Command, suite: Com
     proctor("test")
     ended = proctor("runs", "--suite", "dsk")
     assert ended.code == 2
-    assert "no run of a suite called 'dsk'" in ended.err
+    assert "no run of a suite 'dsk'" in ended.err
     assert "did you mean 'desk'?" in ended.err
 
 
 def test_a_suite_whose_run_was_cut_off_or_skipped_has_no_pass_rate(proctor: Command, suite: Command) -> None:
     suite(text="name: desk\nagent: agents.py:echo\ncases: [{id: a, input: a, expected: a, skip: later}]\n")
     proctor("test")
-    assert "no verdict" in proctor("runs", "--suite", "desk").out
+    assert "no result" in proctor("runs", "--suite", "desk").out
 
 
 def test_listed_runs_stand_in_columns_and_say_each_thing_once(proctor: Command, suite: Command, project: Path) -> None:

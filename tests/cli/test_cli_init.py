@@ -40,7 +40,7 @@ def test_init_never_overwrites(proctor: Command, project: Path) -> None:
     (project / "suite.yaml").write_text("mine")
     again = proctor("init")
     assert again.code == 2
-    assert "exists already" in again.err
+    assert "already exists" in again.err
     assert (project / "suite.yaml").read_text() == "mine"
 
 
@@ -130,7 +130,7 @@ def test_the_workflow_for_github_gives_the_action_what_it_takes(proctor: Command
     assert given["paths"].splitlines() == _next_command(ended.out)[2:]
     again = proctor("init", "other", "--ci", "github")
     assert again.code == 2
-    assert "proctor.yml exists already" in again.err
+    assert "proctor.yml already exists" in again.err
     assert not (project / "other").exists()
 
 

@@ -51,7 +51,7 @@ def test_the_usual_list_has_one_name_for_each_idea_and_counts_the_others(proctor
     assert {"ExactMatch", "Faithfulness", "LLMJudge", "Moderation"} <= set(names)
     assert not {"Equality", "Hallucination", "Coherence", "Battle", "Safety"} & set(names)
     others = [item for item in shipped_declarations() if item.name not in names]
-    assert f"Also understood: {len(others)} variants" in proctor("evaluators").out
+    assert f"{len(others)} more variants" in proctor("evaluators").out
 
 
 def test_what_is_said_to_be_needed_is_what_an_evaluator_is_skipped_without() -> None:
@@ -83,7 +83,7 @@ def test_the_examples_of_an_evaluator_work_as_they_are_shown(proctor: Command, p
 
 def test_one_evaluator_is_shown_with_its_parameters(proctor: Command) -> None:
     told = proctor("evaluators", "Regex").out
-    for line in ("pattern: required", "full: default false", "passes from 0.5", "needs       nothing but an answer"):
+    for line in ("pattern: required", "full: default false", "threshold   0.5", "needs       only an answer"):
         assert line in told
     assert json.loads(proctor("evaluators", "--json", "faithfulness").out)["needs"] == ["passages", "judge"]
     assert proctor("evaluators", "FaithfulnessMetric").out.startswith("Faithfulness\n")

@@ -52,10 +52,10 @@ def test_a_plan_is_of_the_selected_cases_and_repeats(proctor: Command, counted: 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--plan",), "--plan is for --gate, which was not given"),
-        (("--gate", "--plan", "--html", "r.html"), "--plan goes to the terminal or, with --json, to a file"),
-        (("--gate", "--plan", "--agent", "a=counted.py:agent", "--agent", "b=nop"), "give one --agent"),
-        (("--gate", "--repeat", "2"), "does not go with --repeat"),
+        (("--plan",), "--plan needs --gate"),
+        (("--gate", "--plan", "--html", "r.html"), "--plan can be combined with --json only"),
+        (("--gate", "--plan", "--agent", "a=counted.py:agent", "--agent", "b=nop"), "use --agent once"),
+        (("--gate", "--repeat", "2"), "--gate and --repeat cannot be combined"),
     ],
 )
 def test_options_that_do_not_go_together_are_refused(

@@ -50,7 +50,7 @@ def counted(suite: Command, project: Path) -> Path:
         (("--report", "code-quality=good.yaml"), "would overwrite a file that this command reads"),
         (("--report", "code-quality=counted.py"), "would overwrite a file that this command reads"),
         (("--md", "x.md", "--report", "code-quality=x.md"), "would both go to x.md"),
-        (("--json", "a.json", "--report", "b.json"), "the json report can go to one file"),
+        (("--json", "a.json", "--report", "b.json"), "the json report can be written to one file only"),
         (("--md", "-", "--json", "-"), "would both go to standard output"),
         (("--md", "folder.md"), "folder.md is a folder"),
     ],

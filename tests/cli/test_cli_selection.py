@@ -71,7 +71,7 @@ def test_last_failed_runs_what_did_not_pass_and_everything_once_all_passed(proct
     assert proctor("test", "--lf").code == 0
     everything = proctor("test", "--lf", "--json", "-")
     assert len(_ran(everything)) == 3
-    assert "nothing failed" in everything.err
+    assert "no case failed" in everything.err
 
 
 def test_maxfail_stops_early_and_is_no_pass(proctor: Command, suite: Command) -> None:
@@ -150,4 +150,4 @@ def test_a_selection_that_fits_nothing_in_a_run_is_said_as_it_was_typed(proctor:
     proctor("test")
     ended = proctor("show", "last", "--tag", "nowhere")
     assert ended.code == 2
-    assert "has no case that fits --tag nowhere" in ended.err
+    assert "has no case for --tag nowhere" in ended.err

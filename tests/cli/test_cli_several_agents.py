@@ -54,7 +54,7 @@ def test_one_agent_may_have_a_name_too(proctor: Command, suite: Command, project
     [
         (["nop", "nop"], "two agents are called 'nop'"),
         (["a=nop", "a=oracle"], "two agents are called 'a'"),
-        (["nop", '{"chat": {}}'], "give an agent that is described in JSON a name"),
+        (["nop", '{"chat": {}}'], "described in JSON a name"),
         (["a=nop", "b=gone.py:agent"], "gone.py"),
     ],
 )

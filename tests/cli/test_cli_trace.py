@@ -97,7 +97,7 @@ def test_an_application_is_run_once_and_its_trace_is_kept_and_written(proctor: C
     ended = proctor("trace", "--runnable", "app.py:App", "--input", "kwargs.json", "--output", "out/trace.jsonl")
     assert ended.code == 0, ended
     [row] = rows(proctor)
-    assert ended.out == f"kept trace {row['id']} (5 spans), written to out/trace.jsonl\n"
+    assert ended.out == f"stored trace {row['id']} (5 spans), written to out/trace.jsonl\n"
     records = [json.loads(line) for line in (app / "out/trace.jsonl").read_text().splitlines()]
     assert [(r["type"], r.get("name"), r.get("purpose"), r.get("data", r.get("value"))) for r in records] == [
         ("kwargs", None, None, {"question": "How is Oslo?"}),
@@ -136,11 +136,11 @@ def test_a_plain_function_is_run_too_and_a_program_can_read_what_came_of_it(
 @pytest.mark.parametrize(
     ("content", "runnable", "said"),
     [
-        (None, "app.py:App", "cannot be read"),
-        ("{", "app.py:App", "is not JSON"),
-        ("[" * 100_000, "app.py:App", "is not JSON"),
-        ("[1]", "app.py:App", "must hold an object"),
-        (b"\xff\xfe", "app.py:App", "is not JSON"),
+        (None, "app.py:App", "cannot read --input"),
+        ("{", "app.py:App", "is not valid JSON"),
+        ("[" * 100_000, "app.py:App", "is not valid JSON"),
+        ("[1]", "app.py:App", "must be a JSON object"),
+        (b"\xff\xfe", "app.py:App", "is not valid JSON"),
         ('{"nothing": 1}', "app.py:App", "question: Field required"),
         ('{"question": "x"}', "app.py:Ap", "did you mean 'App'"),
         ('{"question": "x"}', "gone.py:App", "no file 'gone.py'"),
@@ -161,9 +161,9 @@ def test_what_cannot_be_run_is_refused_and_leaves_nothing(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ((), "name what to do"),
-        (("--runnable", "app.py:App"), "name what to do"),
-        (("--runnable", "app.py:App", "list"), "options stand after the command"),
+        ((), "missing command"),
+        (("--runnable", "app.py:App"), "missing command"),
+        (("--runnable", "app.py:App", "list"), "put options after the command"),
         (("show",), "Missing argument"),
         (("export", "-o", " "), "-o must name a file"),
         (("import",), "Missing argument"),
@@ -212,10 +212,10 @@ def test_an_exported_run_is_otlp_and_can_be_imported_elsewhere(proctor: Command,
     assert [span.name for span in first.spans] == ["plan", "look_up"]
     assert json.loads(proctor("trace", "export").out) == document
 
-    assert proctor("trace", "import", "deep/run.json").out == "imported 0 traces; 2 there already\n"
+    assert proctor("trace", "import", "deep/run.json").out == "imported 0 traces; 2 already stored\n"
     elsewhere = ("--store", "elsewhere")
     assert proctor("trace", "import", "deep/run.json", *elsewhere).out == "imported 2 traces\n"
-    assert proctor("trace", "import", "deep/run.json", *elsewhere).out == "imported 0 traces; 2 there already\n"
+    assert proctor("trace", "import", "deep/run.json", *elsewhere).out == "imported 0 traces; 2 already stored\n"
     assert sorted(row["title"] for row in rows(proctor, *elsewhere)) == ["suite/oslo", "suite/rome"]
     assert {row["id"] for row in rows(proctor, *elsewhere)} == {row["id"] for row in rows(proctor)}
 
@@ -329,12 +329,12 @@ def test_an_input_with_several_values_keeps_the_first_and_says_so(proctor: Comma
         ("", ("--input", "t.json"), "it is empty"),
         ('{"resourceSpans": []}', ("--input", "t.json"), "has no spans"),
         ("{", ("--input", "t.json"), "is not JSON"),
-        ("", ("--input", "t.json", "--trace", "x"), "not both"),
+        ("", ("--input", "t.json", "--trace", "x"), "cannot be combined"),
         ("", ("--output", " "), "--output must name a file"),
         (
             json.dumps(to_otlp([ObserveSpan("1", "2"), ObserveSpan("1", "3")])),
             ("--input", "t.json"),
-            "holds 2 traces",
+            "has 2 traces",
         ),
     ],
 )
@@ -352,4 +352,4 @@ def test_a_conversation_is_no_entry(proctor: Command, app: Path) -> None:
     (app / "talk.yaml").write_text(f"agent: app.py:agent\ncases: [{{id: talk, turns: {turns}}}]\n")
     proctor("test", "talk.yaml")
     ended = proctor("trace", "to-case")
-    assert (ended.code, "conversation of 2 turns" in ended.err) == (2, True)
+    assert (ended.code, "has 2 turns" in ended.err) == (2, True)

@@ -81,8 +81,8 @@ def test_lines_of_an_older_beginning_do_not_count_whenever_they_were_recorded() 
     [
         ({"content": "other"}, "the case changed"),
         ({"evaluators": "other"}, "its evaluators, thresholds or judge changed"),
-        ({"agent": "b.py:agent"}, "it was recorded with the agent app.py:agent only"),
-        ({"case": "other"}, "it is new"),
+        ({"agent": "b.py:agent"}, "its baseline was recorded with the agent app.py:agent"),
+        ({"case": "other"}, "the case is new"),
     ],
 )
 def test_a_case_without_a_past_says_why(changed: dict[str, str], reason: str) -> None:

@@ -19,7 +19,7 @@ PASSED, FAILED, ERROR = Outcome.PASSED, Outcome.FAILED, Outcome.ERROR
 
 
 def baseline(address: CaseAddress, record: BaselineRecord | None) -> CaseBaseline:
-    missing = "" if record else "it is new"
+    missing = "" if record else "the case is new"
     return CaseBaseline(CaseIdentity(*address, "agent", "c", "e"), record, missing)
 
 
@@ -80,7 +80,7 @@ def test_a_case_that_broke_makes_its_suite_and_the_run_red_and_says_where_it_dif
         "desk": GateVerdict.REGRESSION,
         "shop": GateVerdict.NO_REGRESSION,
     }
-    assert found.reason.startswith("case-3 got worse: case-3 passed 10 of 10 before, 0 of ")
+    assert found.reason.startswith("case-3 regressed: 10/10 in the baseline, 0/")
     assert found.baseline == "desk.baseline.jsonl"
     assert judge(run).outcome is FAILED
 
@@ -99,7 +99,7 @@ def test_a_suspect_that_only_errs_is_an_error_and_no_regression() -> None:
 
     assert found.verdict is GateVerdict.ERROR
     assert case.errors == 10 and case.rerun_trials == 0
-    assert "case-3 could not be measured" in found.reason
+    assert "case-3 ended in errors only" in found.reason
 
 
 def test_a_new_case_is_held_to_the_criteria_of_its_suite() -> None:
@@ -107,8 +107,8 @@ def test_a_new_case_is_held_to_the_criteria_of_its_suite() -> None:
     found, _ = gated({**DESK, new: None}, lambda case, number: FAILED if case == new else PASSED)
 
     assert found.verdict is GateVerdict.REGRESSION
-    assert found.reason.startswith("new new failed")
-    assert found.cases[-1].no_baseline_because == "it is new"
+    assert found.reason.startswith("failed without a baseline: new")
+    assert found.cases[-1].no_baseline_because == "the case is new"
 
 
 def test_a_case_in_quarantine_is_reported_and_not_run_again() -> None:

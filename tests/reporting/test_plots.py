@@ -56,7 +56,7 @@ def test_the_history_of_a_suite_ends_with_its_picture(
     monkeypatch.chdir(tmp_path)
     assert "pass rate  " not in _suite_history(monkeypatch, capsys)  # two runs are no trend
     store_run(tmp_path / ".proctor", "20260103-000000-cccccc", [trial("refund")], day=2)
-    assert "pass rate  ▇▅█  75% to 100%, the latest last" in _suite_history(monkeypatch, capsys)
+    assert "pass rate  ▇▅█  75% to 100%, oldest to latest" in _suite_history(monkeypatch, capsys)
 
 
 def _suite_history(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> str:

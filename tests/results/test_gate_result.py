@@ -43,7 +43,7 @@ RESULT = GateResult(
             divergence=Divergence("sentence", 1, 2, "five days → call us"),
         ),
         GatedCaseResult("desk", "hours", CaseStatus.UNDECIDED, Outcome.FAILED, trials_to_decide=3),
-        GatedCaseResult("desk", "new", CaseStatus.NEW, None, no_baseline_because="it is new"),
+        GatedCaseResult("desk", "new", CaseStatus.NEW, None, no_baseline_because="the case is new"),
     ),
     suites=(GatedSuite("desk", GateVerdict.REGRESSION, "refund got worse"),),
 )
@@ -63,7 +63,7 @@ def test_stores_and_reports_keep_their_words() -> None:
 
     assert refund["standing"] == "proven" and refund["first"] == "failed"
     assert hours["standing"] == "open" and hours["needed"] == 3
-    assert new["standing"] == "new" and new["no_past"] == "it is new"
+    assert new["standing"] == "new" and new["no_past"] == "the case is new"
     assert set(refund) == {
         *("suite", "case", "standing", "first", "past_trials", "past_passes", "no_past", "fresh_trials"),
         *("fresh_passes", "errors", "p_value", "by_score", "usual_score", "score", "needed", "divergence"),

@@ -1,4 +1,10 @@
-"""The command line: one module per command or few that belong together, loaded when one is called."""
+"""The `proctor` command: one module per command, which is imported when the command is called.
+
+`main` runs the command line, turns every error that a user can fix into a message, and ends with an exit code.
+`commands.py` lists the commands, and `help_pages.py` formats `--help`. `options.py` and `selection.py` have the options
+that several commands share, and `output.py` prints. Commands call the engine, the store, reports and the viewer;
+nothing else imports this package.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +44,7 @@ Exit codes: 0 passed, 1 failed, 2 usage error or invalid files,
 
 
 class LazyGroup(click.Group):
-    """Knows the names and one-line helps of all commands; imports one only when it runs."""
+    """The command group. It knows the name and help line of every command, and imports a command when it is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [command.name for command in shipped_commands().values() if command.section != HIDDEN]
@@ -79,7 +85,7 @@ class LazyGroup(click.Group):
 
 @contextmanager
 def _plugin_errors() -> Iterator[None]:
-    """Report a plugin of another package that cannot be loaded, and go on without it."""
+    """Print a warning if a plugin of another package cannot be loaded, and continue without it."""
     try:
         yield
     except PluginError as error:
@@ -110,8 +116,8 @@ MAX_HELP_WIDTH = 80
 )
 @click.version_option(__version__, prog_name="proctor")
 def group() -> None:
-    """Test AI agents: run suites of cases, score what the agent did, and report whether it is good enough and whether
-    it got worse.
+    """Test AI agents: run suites of cases, score the answers and tool calls, and report whether the agent passed and
+    whether it got worse.
 
     \b
     New here?  proctor init my_suite  &&  proctor test my_suite
@@ -123,7 +129,7 @@ def group() -> None:
 
 
 def main() -> NoReturn:
-    """The `proctor` command; never ends in a traceback for something the user can mend."""
+    """The `proctor` command; a problem that the user can fix never ends in a traceback."""
     _make_streams_safe()
     warnings.showwarning = _print_warning
     try:
@@ -139,7 +145,7 @@ def main() -> NoReturn:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
         _print_error("interrupted")
         code = 130
-    except SystemExit as ended:  # click's way to end on a closed pipe; 0 would come from elsewhere, and be no result
+    except SystemExit as ended:  # click exits like this on a closed pipe; an exit code of 0 cannot be a result
         code = ended.code if isinstance(ended.code, int) and ended.code else 4
     except BrokenPipeError:
         code = _end_of_pipe()
@@ -148,14 +154,14 @@ def main() -> NoReturn:
         _print_error(f"error: {place}{error.strerror or error}")
         code = 4
     except BaseException as error:
-        if not _comes_from_within(error):
+        if not _comes_from_code_under_test(error):
             raise
         what = f"{type(error).__name__}: {error}".rstrip(": ")
         _print_error(
-            f"error: {what}; the code that was run stopped it from within, and what was finished before is kept"
+            f"error: {what}; code under test stopped the run. Finished trials are stored; continue with --resume"
         )
         code = 4
-    code = _flushed(code if isinstance(code, int) else 0)
+    code = _flush(code if isinstance(code, int) else 0)
     report_exit_code(code)
     raise SystemExit(code)
 
@@ -164,7 +170,7 @@ _show_warning = warnings.showwarning
 
 
 def _print_warning(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
-    """Python's warnings as ever, but a notice of ours in a line without file and source."""
+    """Print a warning as Python does, but a notice about a renamed thing as one line without file and source."""
     if issubclass(category, RenamedWarning):
         _print_error(f"note: {message}")
     else:
@@ -172,7 +178,7 @@ def _print_warning(message: Warning | str, category: type[Warning], *place: Any,
 
 
 def _run_group() -> Any:
-    """The streams and the recursion limit are the same after it, whatever the code that it ran made of them."""
+    """Run the command; restore the streams and the recursion limit, which code under test may have changed."""
     streams, limit = (sys.stdout, sys.stderr), sys.getrecursionlimit()
     try:
         return group(standalone_mode=False)
@@ -181,8 +187,8 @@ def _run_group() -> Any:
         sys.stdout, sys.stderr = streams
 
 
-def _comes_from_within(error: BaseException) -> bool:
-    """Whether code that was run cancelled the tasks of the run, stopped its event loop, or left it no stack."""
+def _comes_from_code_under_test(error: BaseException) -> bool:
+    """Whether code under test cancelled the tasks of the run, stopped its event loop, or used up the stack."""
     return (
         isinstance(error, RecursionError)
         or type(error).__name__ == "CancelledError"
@@ -190,23 +196,23 @@ def _comes_from_within(error: BaseException) -> bool:
     )
 
 
-def _flushed(code: int) -> int:
-    """The exit code, unless what was printed could not be written: then it may not say that all is well."""
+def _flush(code: int) -> int:
+    """Flush standard output and return the exit code; not 0 if the output could not be written."""
     try:
         sys.stdout.flush()
     except BrokenPipeError:
         return _end_of_pipe()
     except (OSError, ValueError) as error:
-        _print_error(f"error: the output could not be written: {error}")
+        _print_error(f"error: cannot write the output: {error}")
         nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, 1)  # what is left in the buffer would be tried again, and change the exit code
+        os.dup2(nowhere, 1)  # otherwise Python would try to write the rest at exit, and change the exit code
         os.close(nowhere)
         return code or 4
     return code
 
 
 def _print_problems(error: Any) -> int:
-    """Print every problem, also with what the files name, so that the user can fix everything at once."""
+    """Print every problem of the suites, and of what they refer to, so that the user can fix all at once."""
     # `proctor --help` must not wait for the engine to load.
     from proctor.cli.output import in_file_order
     from proctor.running.plan import check_references
@@ -227,7 +233,7 @@ def _print_error(text: str) -> None:
 
 
 def _make_streams_safe() -> None:
-    """What a terminal cannot show is spelt out, and a closed stream takes everything: neither ends a command."""
+    """Make printing safe: characters that a terminal cannot show are escaped, and a closed stream is replaced."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:
@@ -237,8 +243,8 @@ def _make_streams_safe() -> None:
 
 
 def _end_of_pipe() -> int:
-    """The reader of our output has gone (`| head`); what is left in the buffer goes nowhere, and without complaint."""
+    """Discard the rest of the output, because its reader has ended (`| head`); returns the exit code."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)
-    return 141  # as a shell reports a program that the closed pipe ended
+    return 141  # what a shell reports for a program that a closed pipe ended

@@ -1,4 +1,4 @@
-"""`proctor approve SUITE`: what an agent did, looked at and accepted, becomes what is expected of it."""
+"""`proctor approve SUITE`: a person reviews what the agent did, and approved outputs become the expectations."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ ANSWERS, APPROVAL = "Answers", "Approval"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApproveOptions:
-    """What the command line says. Each field is the option of its name."""
+    """The options of the command, by name."""
 
     agent: str | None
     run_id: str | None
@@ -92,16 +92,16 @@ class ApproveOptions:
     group=ANSWERS,
     type=click.Choice(("both", "answer", "tools")),
     default="both",
-    help="What of an answer to save (default: both the answer and the tool calls).",
+    help="What to save: the answer, the tool calls, or both (default: both).",
 )
 @option(
     "--from",
     "decisions",
     group=APPROVAL,
     metavar="FILE",
-    help="Take from a file what is approved: rows of --json, filled in.",
+    help="Read the decisions from a file: the rows of --json, filled in.",
 )
-@option("--accept-all", group=APPROVAL, is_flag=True, help="Approve everything without looking at it.")
+@option("--accept-all", group=APPROVAL, is_flag=True, help="Approve everything without review.")
 @option("--by", group=APPROVAL, metavar="NAME", help="Who approves (default: your user name).")
 @store_option
 @option(
@@ -111,16 +111,16 @@ class ApproveOptions:
     type=click.Path(path_type=Path),
     help="Write to this file instead of editing SUITE.",
 )
-@option("--force", group=OUTPUT, is_flag=True, help="Overwrite the file of --output.")
+@option("--force", group=OUTPUT, is_flag=True, help="Overwrite the --output file if it exists.")
 @json_option
-def command(source: str, selection: CaseSelection, **given: Any) -> int:
-    """Ask the agent the cases of SUITE, show what it did, and write what a person accepts as what is expected of it.
+def command(source: str, selection: CaseSelection, **values: Any) -> int:
+    """Run the cases of SUITE, show what the agent did, and save what you approve as the expectations.
 
-    On a terminal, each case is shown and asked about. Elsewhere they are only shown, unless --from or --accept-all says
-    what is accepted. The accepted cases are edited in SUITE itself, where every other line stays as it is; a suite of
-    another format than Proctor's own is written to SUITE.recorded.yaml. --json prints the rows that --from takes.
+    On a terminal, you decide case by case. Elsewhere the cases are only shown, unless --from or --accept-all decides.
+    Approved cases are edited in SUITE itself, and all other lines stay as they are. A suite in the format of another
+    tool is written to SUITE.recorded.yaml. --json prints the rows that --from reads.
     """
-    options = ApproveOptions(**given)
+    options = ApproveOptions(**values)
     _check(options)
     (file, *_), selection = selection.with_paths([source])
     with reserve_stdout(options.as_json):
@@ -134,7 +134,7 @@ def command(source: str, selection: CaseSelection, **given: Any) -> int:
         return 0
     if not any(not proposal.refusal for proposal in offered):
         _print_proposals(offered)
-        say("error: no case has an answer that could be recorded", err=True)
+        say("error: no case has an answer to approve", err=True)
         return 4
     accepted = _accepted(offered, options)
     return 0 if accepted is None else _write(suite, accepted, target, options.expect, before)
@@ -144,22 +144,22 @@ def _check(options: ApproveOptions) -> None:
     ways = [f"--{name}" for name, key in (("from", "decisions"), ("accept-all", "accept_all")) if getattr(options, key)]
     ways += ["--json"] if options.as_json else []
     if len(ways) > 1:
-        raise UsageError(f"{' and '.join(ways)} exclude each other")
+        raise UsageError(f"{' and '.join(ways)} cannot be combined")
     if options.run_id is not None and options.agent is not None:
-        raise UsageError("--run takes answers that are there, so that no --agent is asked; use one of them")
+        raise UsageError("--run uses stored answers and --agent runs an agent; use one of them")
 
 
 def _suite(source: str) -> Suite:
     suites = _loaded(source)
     if len(suites) != 1:
-        raise UsageError(f"{source} holds {len(suites)} suites; name the file of one")
+        raise UsageError(f"{source} has {len(suites)} suites; name the file of one")
     for warning in suites[0].warnings:
         say(f"warning: {warning}", err=True)
     return suites[0]
 
 
 def _loaded(source: str) -> list[Suite]:
-    """Cases of which nothing is expected yet are what this is for."""
+    """The suites of a file. Cases without expectations are allowed here: approving adds them."""
     try:
         return load([source])
     except InvalidSuite as error:
@@ -168,15 +168,15 @@ def _loaded(source: str) -> list[Suite]:
         return list(error.partial_suites)
 
 
-def _target(suite: Suite, given: Path | None, force: bool) -> Path:
-    """Where it is written; known before the person is asked anything."""
+def _target(suite: Suite, output: Path | None, force: bool) -> Path:
+    """The file to write, checked before the person is asked anything."""
     path = suite.path or Path("suite.yaml")
-    if given is None and suite.path is not None and _editor(suite.format) is not None:
+    if output is None and suite.path is not None and _editor(suite.format) is not None:
         return path
-    target = given or path.with_name(f"{path.name.partition('.')[0] or path.stem}.recorded.yaml")
+    target = output or path.with_name(f"{path.name.partition('.')[0] or path.stem}.recorded.yaml")
     check_ending(format_for(target), target)
     if target.exists() and not force:
-        raise UsageError(f"{target} exists; say --force to overwrite it, or name another with --output")
+        raise UsageError(f"{target} exists; add --force to overwrite it, or name another file with --output")
     return target
 
 
@@ -191,12 +191,12 @@ def _offered(suite: Suite, select: CaseFilter, options: ApproveOptions) -> list[
     run_id, agent, trials = found
     offered = proposals(suite, trials, run_id, agent, select)
     if not offered:
-        raise UsageError("no case is selected, so nothing was recorded")
+        raise UsageError("no case is selected")
     return offered
 
 
 def _accepted(offered: Sequence[ApprovalProposal], options: ApproveOptions) -> Accepted | None:
-    """What is accepted, by whom; `None` where no person could be asked."""
+    """The approved cases and who approved them; `None` if there is nobody to ask."""
     who = reviewer_name(options.by)
     if options.decisions is not None:
         return read_approvals(read_rows(options.decisions), offered, who)
@@ -204,24 +204,24 @@ def _accepted(offered: Sequence[ApprovalProposal], options: ApproveOptions) -> A
         _print_proposals(offered)
         fit = [proposal for proposal in offered if not proposal.refusal]
         many = plural(len(fit), "case")
-        say(f"WARNING: {many} accepted without anybody looking; what was wrong is expected from now on", err=True)
+        say(f"WARNING: {many} approved without review; wrong outputs are expected from now on", err=True)
         return {proposal.case.id: (proposal, f"{who} (--accept-all)") for proposal in fit}
     if not is_interactive():
         _print_proposals(offered)
-        say("nothing is written: accept on a terminal, with --from FILE, or with --accept-all")
+        say("nothing was written; approve on a terminal, with --from FILE, or with --accept-all")
         return None
     return _ask_all(offered, who)
 
 
 def _ask_all(offered: Sequence[ApprovalProposal], who: str) -> Accepted:
-    say("y accepts what the agent did, n or nothing leaves the case as it is, q ends.\n")
+    say("y approves what the agent did, n or Enter leaves the case unchanged, q quits.\n")
     accepted: Accepted = {}
     for number, proposal in enumerate(offered, 1):
         say(f"{number} of {len(offered)}  {_described(proposal)}")
         if proposal.refusal:
             say("")
             continue
-        answer = prompt("accept? [y/n/q] ", _yes_or_no)
+        answer = prompt("approve? [y/n/q] ", _yes_or_no)
         if answer is QUIT:
             break
         if answer:
@@ -239,27 +239,27 @@ def _yes_or_no(text: str) -> bool:
 
 def _write(suite: Suite, accepted: Accepted, target: Path, part: Any, before: bytes | None) -> int:
     if not accepted:
-        say("nothing was accepted, so nothing is written")
+        say("nothing was approved, so nothing was written")
         return 0
     changed = with_expectations(suite, accepted, part)
     whole, unexpected = without_unchecked_cases(changed)
     if _is_editable(suite, target) and before is not None:
         _edit(suite, changed, accepted, target, before)
-        left = len(suite.cases) - len(accepted)
-        said = "nothing is expected of it yet"
+        unchanged = len(suite.cases) - len(accepted)
+        note = "has no expectation yet"
     else:
         _convert(whole, target)
-        left = len(whole.cases) - len(accepted)
-        said = "left out: nothing is expected of it yet"
+        unchanged = len(whole.cases) - len(accepted)
+        note = "not written, because it has no expectation yet"
     for case in unexpected:
-        say(f"{escape_line(case)}: {said}", err=True)
-    rest = f", {plural(left, 'case')} left as before" if left else ""
-    say(f"wrote {target} ({plural(len(accepted), 'case')} recorded{rest})")
+        say(f"{escape_line(case)}: {note}", err=True)
+    rest = f", {plural(unchanged, 'case')} unchanged" if unchanged else ""
+    say(f"wrote {target} ({plural(len(accepted), 'case')} approved{rest})")
     return 0
 
 
 def _is_editable(suite: Suite, target: Path) -> bool:
-    """Whether the text of the suite can become that of the target: the same language, and the same relative paths."""
+    """Whether the target can be an edited copy of the suite: same format and same folder, for its relative paths."""
     path = suite.path
     if path is None or _editor(suite.format) is None or _editor(suite.format) != _editor(format_for(target)):
         return False
@@ -268,17 +268,17 @@ def _is_editable(suite: Suite, target: Path) -> bool:
 
 
 def _editor(name: str) -> Callable[..., str] | None:
-    """What edits suites of this format in place."""
-    known = format_named(name)
-    return None if known is None or known.edit is None else load_target(known.edit)
+    """The function that edits suites of this format in place, if there is one."""
+    suite_format = format_named(name)
+    return None if suite_format is None or suite_format.edit is None else load_target(suite_format.edit)
 
 
 def _edit(suite: Suite, changed: Suite, accepted: Accepted, target: Path, before: bytes) -> None:
-    """Put the accepted cases into the text of the suite."""
+    """Edit the approved cases in the text of the suite."""
     path, edit = Path(str(suite.path)), _editor(suite.format)
     assert edit is not None
     if read_bytes(path) != before:
-        raise UsageError(f"{path} was changed in the meantime; nothing is written, record it again")
+        raise UsageError(f"{path} changed in the meantime, so nothing was written; approve again")
     bom = codecs.BOM_UTF8 if before.startswith(codecs.BOM_UTF8) else b""
     cases = {index: case for index, case in enumerate(changed.cases) if case.id in accepted}
     try:
@@ -289,7 +289,7 @@ def _edit(suite: Suite, changed: Suite, accepted: Accepted, target: Path, before
 
 
 def _convert(whole: Suite, target: Path) -> None:
-    """Write the suite anew, in the format that the target's name asks for."""
+    """Write the whole suite, in the format that the target's name implies."""
     written = write_suites([relocate(whole, target.parent)], format_for(target), target)
     write_file(target, written.text)
     for loss in written.losses:
@@ -302,19 +302,18 @@ def _print_proposals(offered: Sequence[ApprovalProposal]) -> None:
 
 
 def _described(proposal: ApprovalProposal) -> str:
-    """The case, which of several trials is shown, what was expected so far, and what the agent did, turn by turn."""
+    """The case, which of several trials is shown, the current expectation, and what the agent did, turn by turn."""
     case, trial = proposal.case, proposal.trial
     facts: list[Fact] = [Fact("  shown", proposal.chosen)] if "," in proposal.chosen else []
     for turn, reply in itertools.zip_longest(case.turns, () if trial is None else trial.replies[: len(case.turns)]):
         facts.append(Fact("  input", value_text(turn.input)))
         if turn.expected != NO_EXPECTATION:
-            facts.append(Fact("  expected so far", "\n".join(expected_lines(turn.expected, MAX_TEXT))))
+            facts.append(Fact("  expected now", "\n".join(expected_lines(turn.expected, MAX_TEXT))))
         if reply is None or reply.error is not None:
             break
         facts.append(Fact("  answer", to_text(reply.answer) or "(an empty answer)"))
         calls = "\n".join(call_text(call, MAX_TEXT) for call in reply.tool_calls)
         facts.append(Fact("  calls", calls or "none"))
     if proposal.refusal:
-        facts.append(Fact("  not recorded", proposal.refusal))
-    told = facts_text(facts)
-    return f"{escape_line(case.id)}\n{told}"
+        facts.append(Fact("  not possible", proposal.refusal))
+    return f"{escape_line(case.id)}\n{facts_text(facts)}"

@@ -1,4 +1,4 @@
-"""`proctor baseline`: what is usual of each case; accept a run, look, and clear away what does not count any more."""
+"""`proctor baseline`: add a run to the baseline, show it, and remove what no longer counts."""
 
 from __future__ import annotations
 
@@ -38,7 +38,11 @@ from proctor.running.settings import NO_OPTIONS
 
 ATTRIBUTES = "*.baseline.jsonl merge=union"
 file_option = click.option(
-    "--baseline", "file", metavar="FILE", type=click.Path(path_type=Path), help="Instead of the files beside suites."
+    "--baseline",
+    "file",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Use this file (default: the *.baseline.jsonl file next to each suite).",
 )
 
 
@@ -46,57 +50,62 @@ file_option = click.option(
     "baseline", cls=DocumentedGroup, examples=("proctor baseline accept last", "proctor baseline show suite.yaml")
 )
 def command() -> None:
-    """What is usual: a text file beside each suite that says how often each case passed, to be kept in git."""
+    """Manage the baseline: a text file next to each suite with how often each case passed. Commit it to git."""
 
 
 @command.command("accept", examples=("proctor baseline accept last",))
 @run_argument
-@click.option("--restart", is_flag=True, help="What the cases of the run did before does not count any more.")
+@click.option(
+    "--restart", is_flag=True, help="Start the baselines of the run's cases again; earlier runs no longer count."
+)
 @file_option
 @json_option
 @store_option
 def accept_run(run_id: str, restart: bool, file: Path | None, as_json: bool, store: str | None) -> int:
-    """Add how RUN went to the baselines of its suites. Cases that the gate found worse or better begin anew."""
+    """Add RUN to the baselines of its suites.
+
+    RUN is an id, the beginning of one, a name, last or last~1 (default: last). Baselines of cases that regressed or
+    improved in a gated run start again with this run.
+    """
     configuration = read_configuration()
     run = Store(configuration.store(store), create=False).find_run(run_id)
     configured = configuration.values.get("baseline")
     done = update_baseline(run, file or (Path(configured) if configured else None), restart=restart)
     if as_json:
-        rows = [{**{name: getattr(item, name) for name in _TOLD}, "path": str(item.path)} for item in done]
+        rows = [{**{name: getattr(item, name) for name in _JSON_FIELDS}, "path": str(item.path)} for item in done]
         say_json("accepted-row", rows)
         return 0
     for item in done:
-        say(_accepted(run.id, item))
+        say(_update_text(run.id, item))
     _explain_merging([item.path for item in done if item.created])
     return 0
 
 
-_TOLD = ("cases", "trials", "restarted", "created", "changed")
+_JSON_FIELDS = ("cases", "trials", "restarted", "created", "changed")
 
 
-def _accepted(run: str, item: BaselineUpdate) -> str:
+def _update_text(run: str, item: BaselineUpdate) -> str:
     if not item.changed:
-        return f"{item.path}: has run {run} already; nothing changed"
-    anew = f"; {plural(item.restarted, 'case')} begin anew" if item.restarted > 1 else ""
-    anew = "; 1 case begins anew" if item.restarted == 1 else anew
-    return f"{item.path}: {plural(item.cases, 'case')}, {plural(item.trials, 'trial')} of run {run} added{anew}"
+        return f"{item.path}: already has run {run}; nothing changed"
+    restarted = f"; {plural(item.restarted, 'case')} restarted" if item.restarted else ""
+    return f"{item.path}: {plural(item.cases, 'case')}, {plural(item.trials, 'trial')} of run {run} added{restarted}"
 
 
 def _explain_merging(created: list[Path]) -> None:
-    """Said once, when a file is new and git would not yet merge it by itself."""
+    """Print a hint about .gitattributes when a file is new and git would not merge it automatically."""
     if not created or git_state(Path.cwd()) is None or _merges_by_union(created[0]):
         return
     say(
-        f"hint: add the line `{ATTRIBUTES}` to .gitattributes, so that git merges two versions without conflict",
+        f"hint: add the line `{ATTRIBUTES}` to .gitattributes, so that git merges baselines without conflicts",
         err=True,
     )
 
 
 def _merges_by_union(path: Path) -> bool:
     try:
-        asked = ["git", "check-attr", "merge", "--", path.name]
+        words = ["git", "check-attr", "merge", "--", path.name]
         folder = path.resolve().parent
-        done = subprocess.run(asked, cwd=folder, capture_output=True, text=True, timeout=5, check=False)
+        done = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=5, check=False)
     except (OSError, subprocess.SubprocessError):
         return True
     return done.stdout.strip().endswith(": union")
@@ -107,7 +116,10 @@ def _merges_by_union(path: Path) -> bool:
 @file_option
 @json_option
 def show(paths: tuple[str, ...], file: Path | None, as_json: bool) -> int:
-    """Show how often each case passed, over all runs that count."""
+    """Show how often each case passed, over all runs that count.
+
+    Name suites or *.baseline.jsonl files; by default, all suites in the current folder.
+    """
     rows = []
     for path in _files(paths, file):
         rows += [_row(path, case) for case in read_baseline(path).cases()]
@@ -123,23 +135,23 @@ def show(paths: tuple[str, ...], file: Path | None, as_json: bool) -> int:
 
 
 def _files(paths: tuple[str, ...], file: Path | None) -> list[Path]:
-    """The baselines meant: the one that is named, those given or beside the suites given, or all of this folder."""
+    """The baseline files: the one that `--baseline` or the settings name, those of `paths`, or all of this folder."""
     if file is not None or not paths:
         configured = file or read_configuration().values.get("baseline")
         if configured:
             return [Path(configured)]
-    found: list[Path] = []
+    files: list[Path] = []
     for path in paths:
         if path.endswith(".baseline.jsonl"):
-            found.append(Path(path))
+            files.append(Path(path))
         else:
-            found += [baseline_path(suite.path) for suite in _suites((path,))]
+            files += [baseline_path(suite.path) for suite in _suites((path,))]
     if not paths:
-        found = [baseline_path(suite.path) for suite in _suites(())]
-    there = [path for path in dict.fromkeys(found) if path.is_file()]
-    if not there:
-        raise UsageError("there is no baseline yet; run `proctor test`, then `proctor baseline accept`")
-    return there
+        files = [baseline_path(suite.path) for suite in _suites(())]
+    existing = [path for path in dict.fromkeys(files) if path.is_file()]
+    if not existing:
+        raise UsageError("no baseline yet; run `proctor test`, then `proctor baseline accept`")
+    return existing
 
 
 def _suites(paths: tuple[str, ...]) -> list[Suite]:
@@ -183,18 +195,20 @@ def _statistics(values: SampleStats | None) -> dict[str, Any] | None:
 
 @command.command(
     "prune",
-    short_help="Remove what does not count any more.",
+    short_help="Remove lines that no longer count.",
     examples=("proctor baseline prune suite.yaml --dry-run",),
 )
 @click.argument("paths", nargs=-1, metavar="[SUITES]...")
-@click.option("--agent", metavar="REF", help="Instead of the suites' own.")
-@click.option("--keep", type=click.IntRange(min=1), metavar="N", default=50, show_default=True, help="Runs a case.")
-@click.option("--dry-run", is_flag=True, help="Only say what would go.")
+@click.option("--agent", metavar="REF", help="Use this agent instead of the one the suite names.")
+@click.option(
+    "--keep", type=click.IntRange(min=1), metavar="N", default=50, help="Keep the latest N runs per case (default: 50)."
+)
+@click.option("--dry-run", is_flag=True, help="Show what would be removed, without changing the file.")
 @file_option
 def prune(paths: tuple[str, ...], agent: str | None, keep: int, dry_run: bool, file: Path | None) -> int:
-    """Take out what does not count any more: cases that are gone or have changed, and all but the latest runs."""
+    """Remove lines that no longer count: those of removed or changed cases, and all but the latest runs per case."""
     suites = _suites(paths)
-    living = set(case_identities(make_plan(suites, NO_OPTIONS, agent=agent)).values())
+    current = set(case_identities(make_plan(suites, NO_OPTIONS, agent=agent)).values())
     names = {suite.name for suite in suites}
     for path in _files(paths, file):
         known = read_baseline(path)
@@ -202,13 +216,13 @@ def prune(paths: tuple[str, ...], agent: str | None, keep: int, dry_run: bool, f
         groups: dict[CaseIdentity, list[BaselineLine]] = {}
         for line in known.lines:
             if line.suite not in names:
-                kept.append(line)  # of a suite that was not given: nothing is known about it here
-            elif line.identity in living:
+                kept.append(line)  # a suite that was not named: its cases are not known here
+            elif line.identity in current:
                 groups.setdefault(line.identity, []).append(line)
         for lines in groups.values():
             kept += lines_in_force(lines)[-keep:]
-        gone = len(known.lines) - len(kept)
-        if gone and not dry_run:
+        removed = len(known.lines) - len(kept)
+        if removed and not dry_run:
             write_baseline(path, Baseline(kept))
-        say(f"{path}: {plural(gone, 'line')} {'would go' if dry_run else 'taken out'}, {len(kept):,} kept")
+        say(f"{path}: {plural(removed, 'line')} {'would be removed' if dry_run else 'removed'}, {len(kept):,} kept")
     return 0

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 from proctor.plugins import Command, Plugin, installed_plugins, shipped_plugins
 
 FIRST = "commands"
-"""The section that `proctor --help` shows first, a line for each command."""
+"""The section that `proctor --help` shows first, one line per command."""
 HIDDEN = ""
-"""The section of commands that work and are not listed."""
+"""The section of commands that work but are not listed."""
 
 
 def _row(section: str, name: str, line: str = "", *, target: str = "", runs_user_code: bool = True) -> Command:
@@ -29,15 +29,15 @@ COMMANDS = (
     _row(FIRST, "compare", "Compare two runs and separate real changes from luck.", runs_user_code=False),
     _row(FIRST, "view", "Browse runs, cases, traces and grading in the browser.", runs_user_code=False),
     _row(FIRST, "runs", "List stored runs; export, import and delete them.", runs_user_code=False),
-    _row(FIRST, "baseline", "Record how each case usually does, for test --gate."),
+    _row(FIRST, "baseline", "Manage the baseline that `test --gate` compares with."),
     _row(FIRST, "approve", "Review an agent's answers and save them as expectations."),
     _row(FIRST, "dataset", "Validate, list and convert suites and datasets."),
     _row(FIRST, "doctor", "Check the installation, settings, judge and suites."),
-    _row("scoring", "rescore", "Score the answers of a stored run again, without asking the agent."),
-    _row("scoring", "grade", "Give the scores that need a person."),
+    _row("scoring", "rescore", "Rescore a stored run without calling the agent."),
+    _row("scoring", "grade", "Grade scores that need a person."),
     _row("flaky cases", "flaky", "List the cases that both pass and fail."),
-    _row("flaky cases", "quarantine", "Run a case without counting its result, until a date."),
-    _row("data", "trace", "Record, list, show, import and export traces, or make cases from them."),
+    _row("flaky cases", "quarantine", "Run a case without letting it affect the verdict, until a date."),
+    _row("data", "trace", "Record, list, show, import and export traces, or turn them into cases."),
     _row("data", "list", "List evaluators, formats and kinds of agents.", runs_user_code=False),
     _row("tools", "mcp", "Offer this folder to coding agents over the Model Context Protocol."),
     _row("tools", "completion", "Print a completion script for bash, zsh or fish.", runs_user_code=False),
@@ -57,8 +57,8 @@ RENAMED = {
     "plan": "test --gate --plan",
     "record": "approve",
 }
-"""Old names of commands, and what to write instead. They work and print a notice. One that has a row of its own above
-has options that the new command does not take; the others are the new command under another name."""
+"""Old names of commands, and what to write instead. They work and print a notice. One that has a row above has options
+that the new command does not take; the others run the new command."""
 
 
 def shipped_commands() -> dict[str, Command]:
@@ -68,17 +68,17 @@ def shipped_commands() -> dict[str, Command]:
 
 
 def all_commands() -> dict[str, Command]:
-    """Every command, with those of other packages; looking through these takes time, and raises `PluginError`."""
+    """Every command, including those of other packages, which takes time to find; raises `PluginError`."""
     return _top_level(installed_plugins()) | shipped_commands()
 
 
 def find_command(name: str) -> Command | None:
-    """The command of this name. Other packages are looked through only for a name that is not ours."""
+    """The command with this name. Other packages are searched only if Proctor has no such command."""
     return shipped_commands().get(name) or _top_level(installed_plugins()).get(name)
 
 
 def commands_in_group(group: str) -> Iterator[tuple[str, Command]]:
-    """The commands that plugins add to a group of ours, each with its name there."""
+    """The commands that plugins add to a group, each with its name in the group."""
     for plugin in (*shipped_plugins(), *installed_plugins()):
         for command in plugin.commands:
             first, _, name = command.name.partition(" ")
@@ -87,7 +87,7 @@ def commands_in_group(group: str) -> Iterator[tuple[str, Command]]:
 
 
 def runs_user_code(arguments: Sequence[str]) -> bool:
-    """Whether a command line may load a suite or an agent, so that it needs a guarded process."""
+    """Whether a command may load a suite or an agent, and so needs a guarded process."""
     if not arguments or not {"-h", "--help", "--version"}.isdisjoint(arguments):
         return False
     name = RENAMED.get(arguments[0], arguments[0]).partition(" ")[0]

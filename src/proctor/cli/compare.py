@@ -1,4 +1,4 @@
-"""`proctor compare [A] [B]`: what changed from one run to another, and whether luck explains it."""
+"""`proctor compare [A] [B]`: what changed between two runs, and whether luck explains it."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ from proctor.running.selection import names_case
 
 REGRESSION, INCONCLUSIVE, ERRORS = 1, 3, 4
 NO_EARLIER_RUN = "nothing"
-"""Stands for the earlier run where there is none."""
+"""Written instead of A if there is no earlier run."""
 
 
 @dataclass(frozen=True, slots=True)
 class ComparedAgent:
-    """A run as the command line names it: `last`, or `last@careful` for what one of its agents answered."""
+    """A run on the command line: `last`, or `last@careful` for one of its agents."""
 
     run: Run
     agent: str | None
@@ -50,7 +50,7 @@ class ComparedAgent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompareOptions:
-    """What the command line says. Each field is the option, or the group of options, of its name."""
+    """The options of the command, by name."""
 
     before: str
     after: str
@@ -90,45 +90,52 @@ class CompareOptions:
 )
 @case_selection(ids=False, suites=True, verb="Compare")
 @option(
-    "--rescore", "rescored", group=AGENT_AND_JUDGE, is_flag=True, help="First score both runs by today's evaluators."
+    "--rescore",
+    "rescored",
+    group=AGENT_AND_JUDGE,
+    is_flag=True,
+    help="First rescore both runs with the current evaluators.",
 )
 @judge_options
 @option(
     "--fail-on",
     group=REGRESSION_GATE,
     type=click.Choice(["regression"]),
-    help="Exit 1 if B is worse than A beyond luck.",
+    help="Exit with 1 if B is significantly worse than A.",
 )
 @store_option
-@verbosity_options("Print only the sentence.", "Also print cases that still pass, and every reason.")
+@verbosity_options("Print only the summary line.", "Also print cases that still pass, and every reason.")
 @document_options
 @option(
     "--pr",
     "as_comment",
     group=OUTPUT,
     is_flag=True,
-    help="Write Markdown for a comment on a pull request, short enough for one.",
+    help="Write Markdown for a pull request comment, within the size limit of one.",
 )
-@option("--report-url", group=OUTPUT, metavar="URL", help="With --pr: address of the HTML report of B, for links.")
-@option("--pr-key", group=OUTPUT, metavar="WORD", help="With --pr: separates comments of several jobs.")
-def command(**given: Any) -> int:
+@option("--report-url", group=OUTPUT, metavar="URL", help="With --pr: URL of the HTML report of B, for links.")
+@option(
+    "--pr-key", group=OUTPUT, metavar="WORD", help="With --pr: a word that keeps the comments of several jobs apart."
+)
+def command(**values: Any) -> int:
     """Compare run B with run A: which cases broke, which were fixed, and whether luck explains it.
 
-    A run is an id, the beginning of one, a name, last, last~1, an exported file, or - for standard input.
-    RUN@AGENT takes one agent of a run that asked several. With --pr, A may be `nothing`: there is no earlier run.
+    A run is an id, the beginning of one, a name, last, last~1, an exported file, or - for standard input. The default
+    is to compare last with last~1. RUN@AGENT selects one agent of a run with several. With --pr, A may be `nothing` if
+    there is no earlier run.
 
-    Exit codes: 0 whatever the result; with --fail-on regression, 1 for a regression and 3 if nothing can be said; 2 if
-    the runs have no case in common, 4 if errors kept every case from being compared.
+    Exit codes: 0 whatever the result; with --fail-on regression, 1 for a regression and 3 if no case can be compared;
+    2 if the runs have no case in common; 4 if errors prevented every comparison.
     """
-    options = CompareOptions(**given)
+    options = CompareOptions(**values)
     configuration, targets = read_configuration(), _targets(options)
     refuse_overwriting(targets, [options.before, options.after])
     folder = configuration.store(options.store)
     if options.before == options.after == "-":
-        raise UsageError("only one of the two runs can come from standard input")
+        raise UsageError("only one of the two runs can be read from standard input")
     if options.as_comment and options.before == NO_EARLIER_RUN:
-        return _comment(_named(folder, options.after), None, options, targets)
-    first, second = _named(folder, options.before), _named(folder, options.after)
+        return _comment(_open(folder, options.after), None, options, targets)
+    first, second = _open(folder, options.before), _open(folder, options.after)
     if options.rescored:
         first, second = (_rescored(folder, side, options, configuration) for side in (first, second))
     select = options.selection.in_run(second.run)
@@ -142,16 +149,16 @@ def command(**given: Any) -> int:
     return _exit_code(comparison, options.fail_on)
 
 
-def _named(folder: Path, wanted: str) -> ComparedAgent:
-    return ComparedAgent(*open_run_reference(folder, wanted))
+def _open(folder: Path, reference: str) -> ComparedAgent:
+    return ComparedAgent(*open_run_reference(folder, reference))
 
 
 def _rescored(
     folder: Path, side: ComparedAgent, options: CompareOptions, configuration: Configuration
 ) -> ComparedAgent:
-    """The same answers, scored by what suites say now, as a run of its own."""
+    """The same answers, rescored with the current suites, as a new run."""
     if side.run.store is None:
-        raise UsageError(f"run {side.run.id} comes from a file: `proctor runs import` it to score it anew")
+        raise UsageError(f"run {side.run.id} is in a file; store it with `proctor runs import` to rescore it")
     scoring = configuration.run_options(judge=options.judge, budget=options.budget)
     run, _ = rescore(folder, side.run.id, options=scoring)
     say(f"rescored {side.run.id} as {run.id}", err=True)
@@ -161,25 +168,25 @@ def _rescored(
 def _comment(
     second: ComparedAgent, comparison: Comparison | None, options: CompareOptions, targets: Mapping[str, str]
 ) -> int:
-    """The comparison as the comment of a pull request."""
+    """Write the comparison as a pull request comment."""
     comment = Comment(second.run, verdict(second.run), comparison, options.report_url or "", options.pr_key or "")
     write_documents(targets, {"md": partial(write_comment, comment)}, "the comment", "comment")
     return 0
 
 
 def _check_comment(options: CompareOptions, chosen: Mapping[str, str]) -> None:
-    """A comment is Markdown, of whole runs, and its address and key are what they seem to be."""
+    """Check the options of `--pr`: it writes Markdown about whole runs, and needs a valid URL and key."""
     if not options.as_comment:
         for name in ("report_url", "pr_key"):
             if getattr(options, name) is not None:
-                raise UsageError(f"--{name.replace('_', '-')} is for --pr, which was not given")
+                raise UsageError(f"--{name.replace('_', '-')} needs --pr")
         return
     if other := [f"--{name}" for name in chosen if name != "md"] + ["--case"] * (options.case_id is not None):
-        raise UsageError(f"--pr is Markdown; it does not go with {' and '.join(other)}")
+        raise UsageError(f"--pr writes Markdown and cannot be combined with {' and '.join(other)}")
     if options.report_url is not None and not re.match(r"https?://[^\s/]", options.report_url):
-        raise UsageError(f"--report-url must be an address with http:// or https://, not {options.report_url!r}")
+        raise UsageError(f"--report-url must be a URL with http:// or https://, not {options.report_url!r}")
     if options.pr_key is not None and not re.fullmatch(r"[A-Za-z0-9][\w. /-]{0,60}", options.pr_key):
-        raise UsageError(f"--pr-key must be a short word of letters, digits, - and _, not {options.pr_key!r}")
+        raise UsageError(f"--pr-key must be at most 61 letters, digits, spaces and . _ / -, not {options.pr_key!r}")
 
 
 def _targets(options: CompareOptions) -> dict[str, str]:
@@ -197,11 +204,11 @@ def _print_comparison(comparison: Comparison, options: CompareOptions, targets: 
 def _print_case(
     first: ComparedAgent, second: ComparedAgent, case_id: str, select: CasePredicate | None, targets: Mapping[str, str]
 ) -> int:
-    """The two conversations that differ least, with where they part; `--json` gives them as data."""
+    """Show the two most similar conversations and their first difference; `--json` writes them as data."""
     if other := [f"--{name}" for name in targets if name != "json"]:
-        raise UsageError(f"--case goes to the terminal or, with --json, to a file; not with {' and '.join(other)}")
-    wanted = _address(second.run, case_id)
-    pair = align_case(first.run, second.run, wanted, before_agent=first.agent, after_agent=second.agent, select=select)
+        raise UsageError(f"--case can be combined with --json only, not with {' and '.join(other)}")
+    name = _address(second.run, case_id)
+    pair = align_case(first.run, second.run, name, before_agent=first.agent, after_agent=second.agent, select=select)
     if targets:
         text = json.dumps(case_to_json(pair, first.run.id, second.run.id), indent=2) + "\n"
         write_document(targets["json"], lambda out: out.write(text))
@@ -210,13 +217,13 @@ def _print_case(
     return 0
 
 
-def _address(run: Run, wanted: str) -> str:
-    """What `file::id` names, as suite/id; every other name as it is."""
-    if "::" not in wanted:
-        return wanted
+def _address(run: Run, name: str) -> str:
+    """The name of a case: `file::id` as suite/id, any other name unchanged."""
+    if "::" not in name:
+        return name
     paths = {info.name: info.path for info in run.suites}
     cases = ((item.suite, item.case_id) for item in run.summaries)
-    return next((f"{s}/{c}" for s, c in cases if c != wanted and names_case(wanted, s, paths.get(s), c)), wanted)
+    return next((f"{s}/{c}" for s, c in cases if c != name and names_case(name, s, paths.get(s), c)), name)
 
 
 def _exit_code(comparison: Comparison, fail_on: str | None) -> int:

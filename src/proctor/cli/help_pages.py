@@ -1,11 +1,11 @@
-"""What `--help` prints: options under the headings that they name themselves, and examples.
+"""Formats `--help`: options under headings, and examples.
 
     @click.command("test", cls=DocumentedCommand, examples=("proctor test suite.yaml",))
     @option("--repeat", group=EXECUTION, type=int, help="Run each case N times.")
     def command(repeat): ...
 
-An option names its heading where it is declared. Headings appear in the order of the options; --help, which names none,
-follows the last. A command with few options, or with some that name no heading, shows one list.
+An option names its heading where it is declared. Headings appear in the order of the options; --help comes last. A
+command with few options, or with options without a heading, shows one list.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ MAX_UNGROUPED = 8
 
 
 class GroupedOption(click.Option):
-    """An option that names the heading under which the help lists it."""
+    """An option with the heading under which the help lists it."""
 
     def __init__(self, *args: Any, group: str = "", **settings: Any) -> None:
         super().__init__(*args, **settings)
         self.group = group
 
     def get_help_extra(self, ctx: click.Context) -> Any:
-        """Without the range of numbers, which the help's own words say where it matters."""
+        """The additions of click without the range of numbers; help texts mention it where it matters."""
         extra = super().get_help_extra(ctx)
         extra.pop("range", None)
         return extra
@@ -94,6 +94,7 @@ def write_options(command: click.Command, ctx: click.Context, formatter: click.H
 
 
 def write_examples(examples: Sequence[str], formatter: click.HelpFormatter) -> None:
+    """Write the examples, one per line."""
     if examples:
         with formatter.section("Examples"):
             for example in examples:

@@ -1,4 +1,4 @@
-"""`proctor init`: a first suite and an agent to try it on, small enough to read at a glance, and files for CI."""
+"""`proctor init`: write a sample suite, a small agent to run it against, and a CI workflow."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
 ENDING = ".tmpl"
-"""Of templates, so that no tool takes them for the program's own modules."""
+"""The ending of template files, so that no tool takes them for modules of this package."""
 SCHEMA = "suite.schema.json"
 CI_FILES = {"github": ".github/workflows/proctor.yml", "gitlab": ".gitlab-ci.yml"}
 
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """What a template brings besides its own folder, and how it is run."""
+    """A template: its files and how to run them."""
 
     about: str
-    """For the help."""
+    """One line for the help."""
     paths: tuple[str, ...] = ("@suite.yaml",)
-    """What `proctor test` is given; @ stands before what is in the folder."""
+    """The arguments of `proctor test`; @ marks paths in the new folder."""
     shares: tuple[str, ...] = ("suite.yaml",)
-    """Files of the plain template that it uses too."""
+    """Files of the plain template that it also uses."""
     packages: tuple[str, ...] = ()
     folder: str = ""
-    """The package folder of a plugin's template, as `package:folder`."""
+    """The folder of a plugin's template, as `package:folder`."""
     has_schema: bool = True
-    """Whether the schema of native suites comes with it."""
+    """Whether it includes the JSON schema of native suites."""
 
 
 def _plugin_templates() -> dict[str, Template]:
@@ -55,7 +55,9 @@ def _plugin_templates() -> dict[str, Template]:
 
 TEMPLATES = {
     "plain": Template("a Python function and a native suite"),
-    "pytest": Template("the same in tests", ("@evaluation/first.proctor.yaml",), ("agent.py",), ("pytest",)),
+    "pytest": Template(
+        "the same agent and suite, run by pytest", ("@evaluation/first.proctor.yaml",), ("agent.py",), ("pytest",)
+    ),
     **_plugin_templates(),
     **{
         adapter.name: Template(f"an agent of {adapter.title}", packages=adapter.packages)
@@ -79,13 +81,13 @@ TEMPLATES = {
     type=click.Choice(sorted(TEMPLATES)),
     metavar="NAME",
     default="plain",
-    help="What to begin with (default: plain): a way in, or the framework of your agent.",
+    help="Template to use (default: plain); the list below has all of them.",
 )
-@click.option("--ci", type=click.Choice(sorted(CI_FILES)), help="Also write what runs the suite in CI.")
+@click.option("--ci", type=click.Choice(sorted(CI_FILES)), help="Also write a CI workflow that runs the suite.")
 def command(folder: Path, name: str, ci: str | None) -> int:
-    """Write an agent, a suite and the schema that lets editors complete it; nothing is overwritten.
+    """Write a sample agent, a suite, and the schema with which editors complete it, to FOLDER (default: here).
 
-    Agents of frameworks come with a model that answers by rules, so that the suite runs at once, without a key.
+    Existing files are never overwritten. Framework templates use a fake model, so the suite runs without an API key.
     """
     template = TEMPLATES[name]
     files = {folder / place: text for place, text in _files(name, template)}
@@ -98,9 +100,9 @@ def command(folder: Path, name: str, ci: str | None) -> int:
         if not path.is_relative_to(folder):
             say(f"wrote {path}")
     if ci == "github":
-        say("in it, OWNER is who has the repository with Proctor's action.yml")
+        say("replace OWNER in that file with the GitHub account that hosts Proctor")
     if missing := _missing(template):
-        say(f"it needs: pip install {' '.join(missing)}")
+        say(f"install what it needs: pip install {' '.join(missing)}")
     words = ["pytest", str(folder)] if name == "pytest" else ["proctor", "test", *_placed(template.paths, folder)]
     say(f"now run: {shlex.join(words)}")
     return 0
@@ -111,7 +113,7 @@ def _placed(words: Sequence[str], folder: Path) -> list[str]:
 
 
 def _files(name: str, template: Template) -> Iterator[tuple[str, str]]:
-    """The files of a template by their places, its own and those of the plain one."""
+    """The files of a template, its own and those of the plain one: path and text."""
     root = resources.files("proctor") / "templates"
     package, _, folder = template.folder.partition(":")
     found = dict(_below(resources.files(package) / folder if package else root / name, ""))
@@ -132,13 +134,13 @@ def _below(folder: Traversable, place: str) -> Iterator[tuple[str, str]]:
 
 
 def _ci_file(ci: str, template: Template, folder: Path) -> dict[Path, str]:
-    """At the root of the repository, wherever below it this is called."""
+    """The CI workflow, at the root of the repository."""
     here = Path.cwd()
     root = next((up for up in (here, *here.parents) if (up / ".git").exists()), here)
     try:
         own = folder.resolve().relative_to(root.resolve())
     except ValueError:
-        raise UsageError(f"{folder} is outside of {root}, where the file for {ci} would be") from None
+        raise UsageError(f"{folder} is outside of {root}, where the {ci} workflow belongs") from None
     text = (resources.files("proctor") / "templates" / "ci" / f"{ci}{ENDING}").read_text(encoding="utf-8")
     words = _placed(template.paths, own)
     lines = "".join(f"\n            {word}" for word in words)
@@ -147,22 +149,22 @@ def _ci_file(ci: str, template: Template, folder: Path) -> dict[Path, str]:
 
 
 def _write(files: dict[Path, str]) -> None:
-    taken = [path for path in files if path.exists()]
-    if taken:
-        is_ci = any(taken[0].as_posix().endswith(name) for name in CI_FILES.values())
-        way = "leave out --ci and add the job by hand" if is_ci else "give another folder: proctor init my_suite"
-        raise UsageError(f"{taken[0]} exists already; {way}")
+    existing = [path for path in files if path.exists()]
+    if existing:
+        is_ci = any(existing[0].as_posix().endswith(name) for name in CI_FILES.values())
+        advice = "remove --ci and add the job by hand" if is_ci else "name another folder: proctor init my_suite"
+        raise UsageError(f"{existing[0]} already exists; {advice}")
     for path, text in files.items():
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             with path.open("x", encoding="utf-8", newline="\n") as out:
                 out.write(text)
         except OSError as error:
-            raise StoreError(f"{path} cannot be written: {error.strerror or error}") from None
+            raise StoreError(f"cannot write {path}: {error.strerror or error}") from None
 
 
 def _missing(template: Template) -> list[str]:
-    """Packages that the template needs and that are not installed here."""
+    """Packages that the template needs and that are not installed."""
     missing = []
     for package in template.packages:
         try:

@@ -1,4 +1,4 @@
-"""`proctor list`: the evaluators, formats and kinds of agents there are, and how each is written."""
+"""`proctor list`: the evaluators, formats and kinds of agents, with examples of how to write them."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ from proctor.plugins import Format, installed_plugins, plugins
 
 AGENT_KINDS = {
     "a Python function, class or object": "app.py:agent",
-    "one of an installed package": "package.module:agent",
+    "one in an installed package": "package.module:agent",
     "an HTTP endpoint": "http://localhost:8000/ask",
-    "an HTTP endpoint of another shape": '{"http": {"url": "http://localhost:8000/ask", "text": "reply.text"}}',
-    "an endpoint like OpenAI's chat": '{"chat": {"base_url": "http://localhost:11434/v1", "model": "qwen3"}}',
-    "a program, a message on each line": "cmd:node agent.js",
-    "answers with what is expected: tests the suite": "oracle",
-    "does nothing: everything must fail": "nop",
+    "an HTTP endpoint with another JSON format": '{"http": {"url": "http://localhost:8000/ask", "text": "reply.text"}}',
+    "an OpenAI-compatible chat endpoint": '{"chat": {"base_url": "http://localhost:11434/v1", "model": "qwen3"}}',
+    "a program that reads and writes lines": "cmd:node agent.js",
+    "answers as expected: every case must pass": "oracle",
+    "answers nothing: every case must fail": "nop",
 }
-"""What `agent:` in a suite and `--agent` take, with an example of each."""
+"""The values of `agent:` in a suite and of `--agent`, with an example of each."""
 
 
 @click.group(
@@ -56,10 +56,10 @@ def command() -> None:
     examples=("proctor list evaluators", "proctor list evaluators Faithfulness"),
 )
 @click.argument("name", required=False, metavar="[NAME]", shell_complete=suggestions.evaluators)
-@click.option("--all", "show_all", is_flag=True, help="List variants and the names of other tools too.")
+@click.option("--all", "show_all", is_flag=True, help="Also list variants, and names from other tools.")
 @json_option
 def evaluators(name: str | None, show_all: bool, as_json: bool) -> int:
-    """List the evaluators that suites may name, or show one: what it needs, its parameters, and how it is written."""
+    """List the evaluators, or show NAME with what it needs, its parameters and an example."""
     if name is not None:
         one = find_declaration(name)
         if as_json:
@@ -73,17 +73,17 @@ def evaluators(name: str | None, show_all: bool, as_json: bool) -> int:
         found = [item for _, _, item in others if isinstance(item, Declaration)]
         say_json("evaluator", [_as_data(item) for item in (*known, *found)])
         return 0
-    usual = [item for item in known if item.family in FAMILIES and not item.variant_of]
-    more = [item for item in known if item not in usual]
+    main = [item for item in known if item.family in FAMILIES and not item.variant_of]
+    more = [item for item in known if item not in main]
     for family, title in FAMILIES.items():
-        _say_section(title, [_line(item.name, item) for item in usual if item.family == family])
+        _say_section(title, [_line(item.name, item) for item in main if item.family == family])
     for owner in dict.fromkeys(owner for owner, _, _ in others):
         _say_section(f"From {owner}", [_line(name, item) for known_by, name, item in others if known_by == owner])
     if show_all:
-        _say_section("Variants and names of other tools", [_line(item.name, item) for item in more])
+        _say_section("Variants and names from other tools", [_line(item.name, item) for item in more])
     else:
-        say(f"\nAlso understood: {len(more)} variants and names of other tools; --all lists them.")
-    say("\nIn brackets: what it needs. `proctor list evaluators NAME` shows one with its parameters and an example.")
+        say(f"\n{len(more)} more variants and names from other tools: proctor list evaluators --all")
+    say("\nIn brackets: what an evaluator needs. Parameters and an example: proctor list evaluators NAME")
     return 0
 
 
@@ -119,7 +119,7 @@ def _bracketed(needs: Sequence[str]) -> str:
 
 
 def _say_rows(rows: Sequence[tuple[str, str]]) -> None:
-    """Two columns, wrapped to a terminal; elsewhere a line each, for programs that search lines."""
+    """Print two columns, wrapped on a terminal; elsewhere one line per row, so that `grep` works."""
     column = max(len(first) for first, _ in rows) + 2
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
     for first, second in rows:
@@ -131,8 +131,8 @@ def _say_rows(rows: Sequence[tuple[str, str]]) -> None:
 def _described(item: Declaration) -> Iterable[str]:
     yield item.name
     yield f"  {item.summary}"
-    yield f"  needs       {', '.join(_needs(item)) or 'nothing but an answer'}"
-    yield f"  passes from {item.threshold:g}"
+    yield f"  needs       {', '.join(_needs(item)) or 'only an answer'}"
+    yield f"  threshold   {item.threshold:g}"
     yield f"  scores each {item.scope}"
     for number, parameter in enumerate(item.parameters):
         value = "required" if parameter.required else f"default {json.dumps(parameter.default, ensure_ascii=False)}"
@@ -168,7 +168,7 @@ def _argument(example: Json) -> str:
 @click.argument("name", required=False, metavar="[NAME]")
 @json_option
 def formats(name: str | None, as_json: bool) -> int:
-    """List the formats of suites, or show one: which files it is read from, and whether it can be written."""
+    """List the suite formats, or show NAME: which files it is read from, and whether Proctor can write it."""
     found = _named(name, [_format(known) for known in all_formats()], "format")
     if as_json:
         say_json("format-row", found)
@@ -179,12 +179,12 @@ def formats(name: str | None, as_json: bool) -> int:
         say(f"{'':<9}  read from {', '.join(item['endings']) or 'files of its own'}{names}")
         if item["written_as"]:
             say(f"{'':<9}  written with: proctor dataset convert SUITE TARGET --to {'|'.join(item['written_as'])}")
-    say("\nFiles are recognised by their content. docs/suites.md describes the native format, docs/migrate.md others.")
+    say("\nFiles are recognized by their content. docs/suites.md describes the native format, docs/migrate.md others.")
     return 0
 
 
 def _named(name: str | None, rows: list[dict[str, Any]], noun: str) -> list[dict[str, Any]]:
-    """The row of that name, or all of them without one."""
+    """The row with this name, or all rows if there is no name."""
     if name is None:
         return rows
     names = [row["name"] for row in rows]
@@ -204,12 +204,12 @@ def _format(known: Format) -> dict[str, Any]:
 
 
 @command.command(
-    "agents", short_help="List what can be tested, and the installed frameworks.", examples=("proctor list agents",)
+    "agents", short_help="List the kinds of agents, and the installed frameworks.", examples=("proctor list agents",)
 )
 @click.argument("name", required=False, metavar="[NAME]")
 @json_option
 def agents(name: str | None, as_json: bool) -> int:
-    """List what `agent:` in a suite and --agent take, and which frameworks are installed; NAME shows one framework."""
+    """List what `agent:` in a suite and --agent accept, and the supported frameworks; NAME shows one framework."""
     frameworks: list[dict[str, Any]] = [
         {
             "name": adapter.name,
@@ -225,7 +225,7 @@ def agents(name: str | None, as_json: bool) -> int:
         return 0
     if name is None:
         _say_rows(_agent_kinds())
-        say("\nAgents of frameworks are named as file.py:name too, and recognised by their type:\n")
+        say("\nAgents of frameworks are also written as file.py:name and recognized by their type:\n")
     for item in frameworks:
         there = [f"{package} {version}" for package, version in item["packages"].items() if version]
         missing = f"not installed (pip install {' '.join(item['packages'])})"
@@ -245,10 +245,8 @@ def _version(package: str) -> str | None:
 
 
 def _agent_kinds() -> list[tuple[str, str]]:
-    """What an agent can be, each with an example: Proctor's own ways, then the kinds that plugins bring."""
-    kinds = [
-        (f"an agent as {plugin.name} describes it", kind.example) for plugin in plugins() for kind in plugin.agents
-    ]
+    """The kinds of agents, each with an example: Proctor's own, then those of plugins."""
+    kinds = [(f"an agent in {plugin.name}'s format", kind.example) for plugin in plugins() for kind in plugin.agents]
     return [*AGENT_KINDS.items(), *kinds]
 
 

@@ -1,4 +1,4 @@
-"""Options that several commands share, and parsing what people type for them."""
+"""Options that several commands share, and the parsing of their values."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class _Amount(click.FloatRange):
-    """More than nothing, and not infinite."""
+    """A finite number above 0."""
 
     noun: ClassVar[str]
 
@@ -44,80 +44,84 @@ class _Amount(click.FloatRange):
 
 
 class Seconds(_Amount):
-    """A time that has an end."""
+    """A finite number of seconds above 0."""
 
     name = "seconds"
     noun = "a number of seconds"
 
 
 class PerSecond(_Amount):
-    """How often something may happen."""
+    """A finite rate above 0."""
 
     name = "per second"
     noun = "a number per second"
 
 
 class Dollars(_Amount):
-    """A sum that is not infinite."""
+    """A finite amount of dollars above 0."""
 
     name = "dollars"
     noun = "an amount of dollars"
 
 
 class Chance(click.FloatRange):
-    """More than 0 and less than 1."""
+    """A probability above 0 and below 1."""
 
-    name = "chance"
+    name = "probability"
 
     def __init__(self) -> None:
         super().__init__(min=0, max=1, min_open=True, max_open=True)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        chance = super().convert(value, param, ctx)
-        if math.isnan(chance):
-            self.fail(f"{value} is not a chance", param, ctx)
-        return chance
+        probability = super().convert(value, param, ctx)
+        if math.isnan(probability):
+            self.fail(f"{value} is not a probability between 0 and 1", param, ctx)
+        return probability
 
 
 def command_configuration() -> Configuration:
-    """The configuration of the command that is being run, with its variables until the command ends."""
+    """The configuration, with its environment variables set until the command ends."""
     configuration = read_configuration()
     click.get_current_context().with_resource(configuration.environment())
     return configuration
 
 
 def store_option(command: F) -> F:
+    """`--store`."""
     text = "Folder of the stored results (default: .proctor)."
     return option("--store", group=STORED_RUNS, metavar="DIR", help=text)(command)
 
 
 def judge_option(command: F) -> F:
-    text = 'Model that judges answers, for example openai:gpt-5-mini; "rules" needs no model.'
+    """`--judge`."""
+    text = "Model that judges answers, for example openai:gpt-5-mini (default: rules, which needs no model)."
     return option("--judge", group=AGENT_AND_JUDGE, metavar="MODEL", help=text)(command)
 
 
 def budget_option(command: F) -> F:
-    text = "Start no further trials once the run has cost this much."
+    """`--budget`."""
+    text = "Stop starting trials once the run has cost this many US dollars."
     return option("--budget", group=AGENT_AND_JUDGE, type=Dollars(), metavar="USD", help=text)(command)
 
 
 def fast_option(command: F) -> F:
+    """`--fast`."""
     text = "Skip everything that needs a language model."
     return option("--fast", group=AGENT_AND_JUDGE, is_flag=True, help=text)(command)
 
 
 def judge_options(command: F) -> F:
-    """Who judges, and what the run may cost."""
+    """`--judge` and `--budget`."""
     return judge_option(budget_option(command))
 
 
 def json_option(command: F) -> F:
-    """`--json` of a command that prints a list: a flag."""
-    return option("--json", "as_json", group=OUTPUT, is_flag=True, help="Print JSON.")(command)
+    """`--json` as a flag, for commands that print a list."""
+    return option("--json", "as_json", group=OUTPUT, is_flag=True, help="Print JSON instead of text.")(command)
 
 
 def verbosity_options(quiet: str, verbose: str) -> Callable[[F], F]:
-    """`--quiet` and `--verbose`, with what each prints."""
+    """`--quiet` and `--verbose`, with their help texts."""
 
     def decorate(command: F) -> F:
         command = option("-v", "--verbose", group=OUTPUT, is_flag=True, help=verbose)(command)
@@ -128,7 +132,7 @@ def verbosity_options(quiet: str, verbose: str) -> Callable[[F], F]:
 
 @dataclass(frozen=True, slots=True)
 class ClusterArguments:
-    """What the command line says about a cluster."""
+    """The options about a cluster."""
 
     address: str | None
     upload: bool
@@ -137,25 +141,30 @@ class ClusterArguments:
     tls_key: str | None
 
     def settings(self, configuration: Configuration, workers: int = 0) -> ClusterOptions | None:
-        """How the cluster is reached, or None for a run in this process; raises `UsageError`.
+        """How to reach the cluster, or None for a run in this process; raises `UsageError`.
 
-        What the command line leaves out is taken from `[tool.proctor.cluster]` of the project file.
+        Options that are not on the command line come from `[tool.proctor.cluster]` in the project file.
         """
-        given = {name: value for name in ("upload", "tls_ca", "tls_cert", "tls_key") if (value := getattr(self, name))}
-        if given:
-            names = ", ".join(given)
-            say(f"note: set {names} under [tool.proctor.cluster] of the project file; the options will go", err=True)
+        options = {
+            name: value for name in ("upload", "tls_ca", "tls_cert", "tls_key") if (value := getattr(self, name))
+        }
+        if options:
+            names = ", ".join(options)
+            say(
+                f"note: set {names} under [tool.proctor.cluster] in the project file; these options will be removed",
+                err=True,
+            )
         if self.address is None:
-            if given and not workers:
-                raise UsageError(f"--{next(iter(given)).replace('_', '-')} is for --cluster, which was not given")
-            return check_cluster_options(ClusterOptions(workers, **given)) if workers else None
+            if options and not workers:
+                raise UsageError(f"--{next(iter(options)).replace('_', '-')} needs --cluster")
+            return check_cluster_options(ClusterOptions(workers, **options)) if workers else None
         if workers:
-            raise UsageError("--workers starts processes here and --cluster finds them elsewhere; give one of the two")
-        return check_cluster_options(ClusterOptions(0, self.address, **{**configuration.cluster, **given}))
+            raise UsageError("--workers (local processes) and --cluster cannot be combined")
+        return check_cluster_options(ClusterOptions(0, self.address, **{**configuration.cluster, **options}))
 
 
 def cluster_options(text: str) -> Callable[[F], F]:
-    """`--cluster`, with its help; the command gets `cluster`, a `ClusterArguments`."""
+    """`--cluster` and its hidden companions; the command gets `cluster`, a `ClusterArguments`."""
 
     def decorate(command: F) -> F:
         @functools.wraps(command)
@@ -173,7 +182,7 @@ def cluster_options(text: str) -> Callable[[F], F]:
 
 
 def report_options(command: F) -> F:
-    """An option for each report, and `--report`; the command gets `reports`, the file of each report by its name."""
+    """One option per report, and `--report`; the command gets `reports`, the file of each report by its name."""
 
     @functools.wraps(command)
     def collected(*args: Any, **params: Any) -> Any:
@@ -188,8 +197,8 @@ def report_options(command: F) -> F:
         group=OUTPUT,
         multiple=True,
         metavar="[KIND=]FILE",
-        help=f"Write any other report; the ending or KIND selects it: {', '.join(r.name for r in OTHER_REPORTERS)}, or "
-        "one from an installed package. Repeatable. A FILE of - is standard output.",
+        help="Write another report, selected by KIND or by the ending of FILE: "
+        f"{', '.join(r.name for r in OTHER_REPORTERS)}, or one from a plugin. Repeatable. - is standard output.",
     )(collected)
     for hidden, known in ((True, OTHER_REPORTERS), (False, REPORTERS)):
         for item in reversed(known):
@@ -219,41 +228,41 @@ def _parameter(report: str) -> str:
 
 
 def _targets(requested: list[tuple[str, str]]) -> dict[str, str]:
-    """The file of each report; raises `UsageError` for what could not be written, before anything is run."""
+    """The file of each report; raises `UsageError` before anything runs if a report could not be written."""
     targets: dict[str, str] = {}
     for name, path in requested:
         if name in targets:
-            raise UsageError(f"the {name} report can go to one file, not to {targets[name]} and {path}")
+            raise UsageError(f"the {name} report can be written to one file only, not to {targets[name]} and {path}")
         targets[name] = path
     check_targets(targets)
     return targets
 
 
 def parse_agents(texts: tuple[str, ...]) -> tuple[str | None, dict[str, str]]:
-    """One agent alone, or several by name: `app.py:agent`, or `careful=app.py:agent` under a name of its own."""
-    found: dict[str, str] = {}
+    """One agent, or several by name: `app.py:agent`, or `careful=app.py:agent` to give it a name."""
+    agents: dict[str, str] = {}
     named = [re.match(r"([A-Za-z0-9_][\w. -]*)=(?!=)(.+)", text, re.DOTALL) for text in texts]
     if len(texts) == 1 and named[0] is None:
         return texts[0], {}
     for text, match in zip(texts, named, strict=True):
         name, reference = (match[1].strip(), match[2]) if match else (mask(text), text)
-        if name in found:
-            raise UsageError(f"two agents are called {name!r}; give each a name of its own: --agent other={reference}")
+        if name in agents:
+            raise UsageError(f"two agents are called {name!r}; give each its own name: --agent other={reference}")
         if name.lstrip().startswith("{"):
-            raise UsageError("give an agent that is described in JSON a name, beside others: --agent careful={...}")
-        found[name] = reference
-    return None, found
+            raise UsageError("with several agents, give one that is described in JSON a name: --agent careful={...}")
+        agents[name] = reference
+    return None, agents
 
 
 def parse_evaluators(texts: tuple[str, ...]) -> tuple[EvaluatorSpec, ...]:
-    """`ExactMatch`, `checks.py:fn` or `ROUGE={"variant": "rouge1", "threshold": 0.6}`."""
+    """Parse `ExactMatch`, `checks.py:fn` or `ROUGE={"variant": "rouge1", "threshold": 0.6}`."""
     entries: list[Any] = []
     for text in texts:
         name, sign, options = text.partition("=")
         try:
             entries.append({name.strip(): json.loads(options)} if sign else name.strip())
         except ValueError:
-            raise UsageError(f"--evaluator {text!r}: what follows = must be a JSON object") from None
+            raise UsageError(f"--evaluator {text!r}: the part after = must be a JSON object") from None
     document = Document(Path("--evaluator"), "", entries or [])
     specs = read_specs(document, entries, (), defaults=None)
     if document.problems:

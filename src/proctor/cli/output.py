@@ -1,4 +1,4 @@
-"""What commands print and write: lines, JSON documents, reports, and keeping standard output clear for a document."""
+"""Printing and writing for commands: lines, JSON documents and reports."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from proctor.running.settings import Listener
 
 
 def say(text: str, *, err: bool = False) -> None:
-    """Print a line, without what a file could do to a terminal.
+    """Print a line with control characters escaped, to standard output or, with `err`, to standard error.
 
-    Left to itself, click would write UTF-8 to a terminal that says it is ASCII.
+    The stream is passed explicitly: otherwise click writes UTF-8 even to a terminal whose encoding is ASCII.
     """
     click.echo(escape_control(text), file=sys.stderr if err else sys.stdout)
 
 
 def say_json(schema: str, data: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> None:
-    """Print a document, or a list of rows, for a program."""
+    """Print a JSON document, or a list of rows, with the name of its schema."""
     say(json_text(schema, data))
 
 
 def json_text(schema: str, data: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> str:
-    """A document, or a list of rows, as JSON; each names the schema that says what is in it.
+    """A document, or a list of rows, as JSON; each has the name of its schema.
 
     `schemas/NAME.schema.json` is the schema of `proctor.NAME/1`.
     """
@@ -46,13 +46,13 @@ def json_text(schema: str, data: Mapping[str, Any] | Sequence[Mapping[str, Any]]
 
 
 @contextmanager
-def reserve_stdout(wanted: bool) -> Iterator[TextIO]:
-    """The stream to tell a person about progress on.
+def reserve_stdout(reserve: bool) -> Iterator[TextIO]:
+    """Return the stream for progress messages.
 
-    If standard output is wanted for a document, whatever else is printed, by us or by the code that suites name, goes
-    to standard error, so that a program can read the document.
+    If standard output is reserved for a document, everything else that Proctor or code under test prints goes to
+    standard error, so that a program can read the document.
     """
-    if not wanted:
+    if not reserve:
         yield sys.stdout
         return
     with redirect_stdout(sys.stderr):
@@ -60,7 +60,7 @@ def reserve_stdout(wanted: bool) -> Iterator[TextIO]:
 
 
 def in_file_order(problems: Iterable[Problem]) -> list[Problem]:
-    """File by file as they came, and down each file: in the order in which a person fixes them."""
+    """The problems sorted by line, file by file: the order in which a person fixes them."""
     known = list(problems)
     files = {path: number for number, path in enumerate(dict.fromkeys(problem.path for problem in known))}
     return sorted(known, key=lambda problem: (files[problem.path], problem.line or 0))
@@ -69,12 +69,12 @@ def in_file_order(problems: Iterable[Problem]) -> list[Problem]:
 def write_documents(
     targets: Mapping[str, str], writers: Mapping[str, Callable[[TextIO], object]], what: str, label: str = "report"
 ) -> None:
-    """Write one result to each of the files, by kind of document; raises `StoreError`."""
+    """Write a result to each of the files, by kind of document; raises `StoreError`."""
     for name, path in targets.items():
         try:
             write_document(path, writers[name])
         except OSError as error:
-            raise StoreError(f"{what} could not be written to {path}: {error.strerror or error}") from None
+            raise StoreError(f"cannot write {what} to {path}: {error.strerror or error}") from None
         if path != "-":
             say(f"{label}: {path}", err=True)
 
@@ -82,7 +82,7 @@ def write_documents(
 def run_and_report(
     work: Callable[[Listener], tuple[Run, RunVerdict]], reports: Mapping[str, str], *, quiet: bool, verbose: bool
 ) -> int:
-    """Do the work of a command while a terminal shows its progress, then write the reports; returns the exit code."""
+    """Do the work of a command with progress on the terminal, then write the reports; returns the exit code."""
     with reserve_stdout("-" in reports.values()) as stream:
         run, verdict = work(choose_terminal(stream, quiet=quiet, verbose=verbose))
     if reports or "GITHUB_STEP_SUMMARY" in os.environ:

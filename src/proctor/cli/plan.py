@@ -1,6 +1,6 @@
-"""`proctor test --gate --plan`: what a gated run takes and can detect, before anything is spent.
+"""`proctor test --gate --plan`: what a gated run costs and what it can detect, before anything is spent.
 
-`proctor plan` is the old name of it, with the options that it had.
+`proctor plan` is its old name, with the options it had.
 """
 
 from __future__ import annotations
@@ -29,6 +29,10 @@ from proctor.running.run import RunRequest
 from proctor.running.settings import RunOptions
 
 DEFAULTS = GateSettings()
+SMALLEST_DROP = 0.05
+"""The drop in pass rates to detect, by default."""
+EARLIER_KEYS = {"sees": "detectable_drops", "to_see_target": "to_detect_target"}
+"""Keys of the JSON document that have a new name, which are written under both."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,109 +41,128 @@ class PlanRequest:
 
     run: RunRequest
     repeat: int = 1
-    """Runs of each case."""
-    smallest_drop: float = 0.05
-    """The drop of all pass rates that is to be detected."""
+    """Trials per case."""
+    drop: float = SMALLEST_DROP
+    """The drop in pass rates to detect."""
 
 
 def plan_gated_run(request: PlanRequest, json_to: str | None = None) -> None:
-    """Print what the run takes and can detect, or write it as JSON to a file (`-` is standard output)."""
+    """Print the estimate, or write it as JSON to a file (`-` is standard output)."""
     run = request.run
     gate = run.gate
     assert gate is not None, "only a gated run can be planned"
     options = replace(run.options, overrides=Settings(repeat=1))
     plan = make_plan(run.suites, options, agent=run.agent, select=run.select)
     if not plan.trials:
-        raise UsageError("no case is selected, so there is nothing to plan")
+        raise UsageError("no case is selected")
     store = Store(run.store, create=False) if run.store is not None and (run.store / DATABASE_FILE).is_file() else None
     baselines, source = baselines_for(plan, gate.baseline, store, fast=options.fast)
-    found = estimate_power(baselines, gate, request.repeat, request.smallest_drop)
+    estimate = estimate_power(baselines, gate, request.repeat, request.drop)
     parallel = max(item.limits.parallel for item in plan.suites)
     if json_to is not None:
-        text = json_text("plan", {"baseline": source, "parallel": parallel, **to_json(found)})
+        data = {"baseline": source, "parallel": parallel, **to_json(estimate)}
+        data |= {old: data[new] for old, new in EARLIER_KEYS.items()}
+        text = json_text("plan", data)
         write_documents({"json": json_to}, {"json": lambda out: out.write(f"{text}\n")}, "the plan", "plan")
         return
-    for line in _lines(found, plan, source, parallel):
+    for line in _lines(estimate, plan, source, parallel):
         say(line)
 
 
 @click.command("plan")
 @paths_argument("SUITES")
-@click.option("--agent", metavar="REF", help="Instead of the suites' own.")
-@case_selection()
-@click.option("--repeat", type=click.IntRange(min=1), default=1, metavar="N", help="Runs of each case (1).")
-@click.option("--see", "target", type=Chance(), default=0.05, metavar="P", help="The drop that is to be seen (0.05).")
+@click.option("--agent", metavar="REF", help="Plan for this agent instead of the one the suite names.")
+@case_selection(verb="Plan")
+@click.option("--repeat", type=click.IntRange(min=1), default=1, metavar="N", help="Trials per case (default: 1).")
+@click.option("--detect", type=Chance(), metavar="P", help="Smallest drop in pass rate to detect (default: 0.05).")
+@click.option("--see", type=Chance(), metavar="P", hidden=True, help="The old name of --detect.")
 @click.option(
-    "--gate-alpha", type=Chance(), default=DEFAULTS.alpha, metavar="P", help="Chance of a false alarm (0.05)."
+    "--gate-alpha", type=Chance(), default=DEFAULTS.alpha, metavar="P", help="Chance of a false alarm (default: 0.05)."
 )
 @click.option(
     "--gate-trials",
     type=click.IntRange(min=1),
     default=DEFAULTS.max_trials,
     metavar="N",
-    help="Further trials a case (10).",
+    help="Re-runs per case, at most (default: 10).",
 )
-@click.option("--fast", is_flag=True, help="Leave out whatever needs a language model.")
-@click.option("--baseline", metavar="FILE|RUN", help="What is usual (default: beside each suite).")
+@click.option("--fast", is_flag=True, help="Skip everything that needs a language model.")
+@click.option(
+    "--baseline",
+    metavar="FILE|RUN",
+    help="Baseline file or stored run to compare with (default: the file next to each suite).",
+)
 @json_option
 @store_option
-def command(paths: tuple[str, ...], selection: CaseSelection, **given: Any) -> int:
-    """Estimate what a gated run of SUITES takes and can detect. Runs nothing."""
+def command(paths: tuple[str, ...], selection: CaseSelection, **options: Any) -> int:
+    """Estimate what a gated run of SUITES costs and the smallest drop it can detect. Runs nothing."""
     configuration = read_configuration()
     files, selection = selection.with_paths(paths)
     suites = load(files or [Path()])
     run = RunRequest(
         suites=suites,
-        options=RunOptions(Settings(repeat=1), configuration.settings, fast=given["fast"]),
-        agent=given["agent"],
+        options=RunOptions(Settings(repeat=1), configuration.settings, fast=options["fast"]),
+        agent=options["agent"],
         select=selection.case_filter(suites),
-        store=configuration.store(given["store"]),
+        store=configuration.store(options["store"]),
         gate=GateSettings(
-            given["gate_alpha"],
-            given["gate_trials"],
-            baseline=given["baseline"] or configuration.values.get("baseline"),
+            options["gate_alpha"],
+            options["gate_trials"],
+            baseline=options["baseline"] or configuration.values.get("baseline"),
         ),
     )
-    plan_gated_run(PlanRequest(run, given["repeat"], given["target"]), "-" if given["as_json"] else None)
+    drop = drop_to_detect(options["detect"], options["see"])
+    plan_gated_run(PlanRequest(run, options["repeat"], drop), "-" if options["as_json"] else None)
     return 0
 
 
-def _lines(found: PowerEstimate, plan: Plan, source: str, parallel: int) -> list[str]:
-    lines = [f"{plural(found.cases, 'case')} of {', '.join(item.suite.name for item in plan.suites)}"]
-    if found.known:
-        lines.append(f"  past       {found.recorded:,} trials of {plural(found.known, 'case')} in {source}")
-    if found.known < found.cases:
-        without = plural(found.cases - found.known, "case")
+def drop_to_detect(detect: float | None, see: float | None) -> float:
+    """The value of `--detect`, or of `--see`, its old name, with a notice."""
+    if see is not None:
+        say("note: `--see` is now `--detect`", err=True)
+        if detect is not None:
+            raise UsageError("--see is the old name of --detect; use only --detect")
+    value = see if detect is None else detect
+    return SMALLEST_DROP if value is None else value
+
+
+def _lines(estimate: PowerEstimate, plan: Plan, source: str, parallel: int) -> list[str]:
+    lines = [f"{plural(estimate.cases, 'case')} of {', '.join(item.suite.name for item in plan.suites)}"]
+    if estimate.known:
+        lines.append(f"  baseline   {estimate.recorded:,} trials of {plural(estimate.known, 'case')} in {source}")
+    if estimate.known < estimate.cases:
+        without = plural(estimate.cases - estimate.known, "case")
         lines.append(
-            f"  assumed    {without} without a past: each passes {ASSUMED_RATE:.0%} of the time, and "
-            f"{ASSUMED_TRIALS} trials of it will have been recorded"
+            f"  assumed    {without} without a baseline: pass rate {ASSUMED_RATE:.0%}, {ASSUMED_TRIALS} recorded trials"
         )
-    for repeats, drop in found.sees.items():
-        asked = "each case once" if repeats == 1 else f"each case {repeats} times"
-        seen = "sees no drop for sure" if drop is None else f"sees a drop of {drop:.0%} of all pass rates, 4 times of 5"
-        lines.append(f"  {asked:<20} {seen}")
-    lines.append(f"  to see {found.target:.0%}: {_enlarged(found)}")
-    lines.append(f"  a gated run takes {_cost(found, parallel)}")
+    for repeats, drop in estimate.detectable_drops.items():
+        trials = f"{plural(repeats, 'trial')} per case"
+        detects = (
+            "no drop with certainty" if drop is None else f"a {drop * 100:.0f}-point drop in pass rates (80% power)"
+        )
+        lines.append(f"  {trials:<20} detects {detects}")
+    lines.append(f"  to detect {estimate.target * 100:.0f} points: {_effort(estimate)}")
+    lines.append(f"  a gated run takes {_cost(estimate, parallel)}")
     return lines
 
 
-def _enlarged(found: PowerEstimate) -> str:
-    more = found.to_see_target
+def _effort(estimate: PowerEstimate) -> str:
+    effort = estimate.to_detect_target
+    if effort.cases == 0:
+        return "no change needed"
     ways = []
-    if more.repeats is not None:
-        ways.append(f"run each case {plural(more.repeats, 'time')}")
-    if more.cases is not None:
-        ways.append(f"add {plural(more.cases, 'case')} like these" if more.cases else "nothing has to be added")
-    if "nothing has to be added" in ways:
-        return "nothing has to be added"
-    return ", or ".join(ways) or "record more trials first: the past leaves more doubt than that"
+    if effort.repeats is not None:
+        ways.append(f"run each case {plural(effort.repeats, 'time')}")
+    if effort.cases is not None:
+        ways.append(f"add {plural(effort.cases, 'case')} like these")
+    return ", or ".join(ways) or "record more trials first: the baseline is too uncertain"
 
 
-def _cost(found: PowerEstimate, parallel: int) -> str:
-    parts = [f"about {found.trials:,.0f} trials if nothing changed (9 runs of 10: at most {found.trials_high:,})"]
-    if found.tokens is not None:
-        parts.append(f"{found.tokens:,.0f} tokens")
-    parts.append("cost not recorded" if found.usd is None else money(found.usd))
-    if found.seconds is not None:
-        parts.append(f"{duration(found.seconds * 1000 / parallel)} with {parallel} at once")
+def _cost(estimate: PowerEstimate, parallel: int) -> str:
+    parts = [f"about {estimate.trials:,.0f} trials if nothing changed (90th percentile: {estimate.trials_high:,})"]
+    if estimate.tokens is not None:
+        parts.append(f"{estimate.tokens:,.0f} tokens")
+    parts.append("cost not recorded" if estimate.usd is None else money(estimate.usd))
+    if estimate.seconds is not None:
+        parts.append(f"{duration(estimate.seconds * 1000 / parallel)} with {parallel} in parallel")
     return ", ".join(parts)

@@ -1,4 +1,4 @@
-"""`proctor rescore RUN`: new scores for stored answers."""
+"""`proctor rescore RUN`: score stored answers again."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from proctor.running.settings import Listener
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RescoreOptions:
-    """What the command line says. Each field is the option, or the group of options, of its name."""
+    """The options of the command, by name."""
 
     run_id: str
     selection: CaseSelection
@@ -68,7 +68,7 @@ class RescoreOptions:
     multiple=True,
     metavar="NAME",
     shell_complete=suggestions.evaluators,
-    help="Score by these evaluators alone. Repeatable.",
+    help="Score with this evaluator only, instead of the suite's. Repeatable.",
 )
 @option(
     "--suite",
@@ -76,7 +76,7 @@ class RescoreOptions:
     group=AGENT_AND_JUDGE,
     multiple=True,
     metavar="PATH",
-    help="Take expectations from this file instead of the suite's own. Repeatable.",
+    help="Read the suite from this file instead of the one the run used. Repeatable.",
 )
 @judge_option
 @fast_option
@@ -91,9 +91,12 @@ class RescoreOptions:
 @store_option
 @verbosity_options("Print only the verdict.", "Print every score, reason and tool call.")
 @report_options
-def command(**given: Any) -> int:
-    """Score what the agent answered in RUN by what the suites say now; the result is a run of its own."""
-    options = RescoreOptions(**given)
+def command(**values: Any) -> int:
+    """Score the answers of RUN again, with the current suites and without calling the agent.
+
+    RUN is an id, the beginning of one, a name, last, last~1 or an exported file. The result is stored as a new run.
+    """
+    options = RescoreOptions(**values)
     configuration = command_configuration()
     folder = configuration.store(options.store)
     refuse_overwriting(options.reports, itertools.chain(options.suites, suite_files_of(folder, options.run_id)))

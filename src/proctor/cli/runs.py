@@ -1,4 +1,4 @@
-"""`proctor runs`: the stored runs; `runs export` and `runs import`: a whole run as one file; `runs delete`."""
+"""`proctor runs`: list stored runs, export and import a run as one file, and delete runs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ UNFINISHED = ("interrupted", "died", "running")
     examples=("proctor runs -n 5", "proctor runs --suite shop --json", "proctor runs --size"),
 )
 @click.option(
-    "-n", "--limit", metavar="N", type=click.IntRange(min=1), default=20, show_default=True, help="Show at most N runs."
+    "-n", "--limit", metavar="N", type=click.IntRange(min=1), default=20, help="Show at most N runs (default: 20)."
 )
 @click.option(
     "--suite",
@@ -55,17 +55,17 @@ def command(
     """List stored runs, the latest first; export, import or delete them."""
     if context.invoked_subcommand is not None:
         return None
-    kept = Store(read_configuration().store(store), create=False)
+    stored = Store(read_configuration().store(store), create=False)
     if with_size:
-        return _print_size(kept, as_json)
+        return _print_size(stored, as_json)
     if suite is not None:
-        return _print_suite(kept, suite, limit, as_json)
-    rows = kept.runs(limit)
+        return _print_suite(stored, suite, limit, as_json)
+    rows = stored.runs(limit)
     if as_json:
         say_json("run-row", [as_json_row(row) for row in rows])
         return 0
     if not rows:
-        say(f"no runs in {kept.folder}")
+        say(f"no runs in {stored.folder}")
     states = [_state(row) for row in rows]
     counts = [_counts(row, state) for row, state in zip(rows, states, strict=True)]
     width = max(map(len, counts), default=0)
@@ -74,15 +74,15 @@ def command(
     return 0
 
 
-def _print_size(kept: Store, as_json: bool) -> int:
+def _print_size(stored: Store, as_json: bool) -> int:
     if as_json:
-        raise UsageError("--size prints a line for people; leave out --json")
-    say(f"{kept.folder}: {plural(len(kept.runs()), 'run')}, {file_size(kept.size())}")
+        raise UsageError("--size cannot be combined with --json")
+    say(f"{stored.folder}: {plural(len(stored.runs()), 'run')}, {file_size(stored.size())}")
     return 0
 
 
 def file_size(count: int) -> str:
-    """`4.2 MB`: bytes in the unit that people read."""
+    """`4.2 MB`: a number of bytes in a readable unit."""
     size = float(count)
     for unit in ("bytes", "kB", "MB"):
         if size < 1000:
@@ -91,12 +91,12 @@ def file_size(count: int) -> str:
     return f"{size:.1f} GB"
 
 
-def _print_suite(kept: Store, suite: str, limit: int, as_json: bool) -> int:
-    """The runs of one suite, so that one can see where it is going."""
-    found = list(islice(suite_history(kept, suite), limit))
+def _print_suite(stored: Store, suite: str, limit: int, as_json: bool) -> int:
+    """Print the history of one suite, with its trend."""
+    found = list(islice(suite_history(stored, suite), limit))
     if not found:
-        known = suite_names(kept)
-        raise UsageError(f"no run of a suite called {suite!r} is kept in {kept.folder}{did_you_mean(suite, known)}")
+        known = suite_names(stored)
+        raise UsageError(f"no run of a suite {suite!r} in {stored.folder}{did_you_mean(suite, known)}")
     states = [_state(run.run) for run in found]
     if as_json:
         say_json("suite-run-row", [_history_as_json(run) for run in found])
@@ -114,19 +114,19 @@ def _print_suite(kept: Store, suite: str, limit: int, as_json: bool) -> int:
 
 
 def _rate(run: SuiteHistoryEntry, state: str) -> str:
-    """The pass rate; of a run that was not finished, how much of it there is."""
+    """The pass rate; for an unfinished run, how far it got."""
     if state in UNFINISHED:
         passed = f", {run.passed:,} of {run.cases:,} passed" if run.cases else ""
         return f"{run.trials:,} of {run.planned:,} trials{passed}; {state}"
-    return "no verdict" if run.pass_rate is None else f"{run.passed:,} of {run.cases:,} passed ({run.pass_rate:.0%})"
+    return "no result" if run.pass_rate is None else f"{run.passed:,} of {run.cases:,} passed ({run.pass_rate:.0%})"
 
 
 def _print_trend(found: list[SuiteHistoryEntry]) -> None:
-    """The pass rate from run to run as a picture, where there are enough runs to see something."""
+    """Print the pass rates as a sparkline, if there are at least three."""
     known = [run.pass_rate for run in reversed(found) if run.pass_rate is not None]
     if len(known) > 2:
         picture = sparkline(known, 0.0, 1.0, unicode=supports_unicode(sys.stdout))
-        say(f"pass rate  {picture}  {known[0]:.0%} to {known[-1]:.0%}, the latest last")
+        say(f"pass rate  {picture}  {known[0]:.0%} to {known[-1]:.0%}, oldest to latest")
 
 
 def _history_as_json(run: SuiteHistoryEntry) -> dict[str, object]:
@@ -148,12 +148,12 @@ def _history_as_json(run: SuiteHistoryEntry) -> dict[str, object]:
 
 
 def _state(row: Run) -> str:
-    """The verdict; of a run that goes on, was interrupted or died, that it did."""
+    """The verdict, or the status of an unfinished run."""
     return row.status if row.interrupted or row.stored_verdict is None else row.stored_verdict.outcome
 
 
 def _counts(row: Run, state: str) -> str:
-    """Trials by outcome, or how far a run came that has not ended."""
+    """The number of trials by outcome; for an unfinished run, how far it got."""
     known = row.counts
     if known and state not in ("interrupted", "died"):
         return ", ".join(f"{count:,} {name}" for name, count in known.items() if count)
@@ -170,7 +170,7 @@ def _line(row: Run, state: str, counts: str) -> str:
 
 
 def as_json_row(row: Run) -> dict[str, object]:
-    """What is known of a run without reading a trial."""
+    """A run as JSON, without reading its trials."""
     names = ("counts", "planned", "rescored", "git")
     return {
         "id": row.id,
@@ -188,16 +188,15 @@ def _suite_as_json(info: SuiteInfo) -> dict[str, object]:
     return {**to_json(info), "quarantined": [quarantine_to_json(item) for item in info.quarantined]}
 
 
-@command.command(
-    "export", short_help="Write a whole run as one file.", examples=("proctor runs export last -o run.jsonl",)
-)
+@command.command("export", short_help="Write a run to one file.", examples=("proctor runs export last -o run.jsonl",))
 @run_argument
 @click.option("-o", "--output", metavar="FILE", default="-", help="Write to this file instead of standard output.")
 @store_option
 def export_command(run_id: str, output: str, store: str | None) -> int:
-    """Write a run as JSON Lines: its cases, answers, tool calls, scores and traces, and where it was made.
+    """Write RUN as JSON Lines: its cases, answers, tool calls, scores and traces.
 
-    The file can be named wherever a run can, and `proctor runs import` keeps it in another store.
+    RUN is an id, the beginning of one, a name, last or last~1. Commands accept the file wherever they accept a run, and
+    `proctor runs import` adds it to another store.
     """
     if not output.strip():
         raise UsageError("-o must name a file, or - for standard output")
@@ -208,26 +207,27 @@ def export_command(run_id: str, output: str, store: str | None) -> int:
     return 0
 
 
-@command.command(
-    "import", short_help="Store runs that were exported elsewhere.", examples=("proctor runs import run.jsonl",)
-)
+@command.command("import", short_help="Add exported runs to the store.", examples=("proctor runs import run.jsonl",))
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
 @json_option
 @store_option
 def import_command(files: tuple[str, ...], as_json: bool, store: str | None) -> int:
-    """Keep runs that `proctor runs export` wrote; - is standard input. A run that is here already is left as it is."""
+    """Add runs that `proctor runs export` wrote to the store; - is standard input.
+
+    A run that is already in the store is not changed.
+    """
     configuration = read_configuration()
-    kept = Store(configuration.store(store))
+    stored = Store(configuration.store(store))
     keep_secrets = configuration.values.get("keep_secrets", False)
-    told = []
+    rows = []
     for name in files:
         with read_lines(name) as lines:
-            row, is_new = import_run(kept, lines, display_name(name), keep_secrets=keep_secrets)
-        told.append({"run": row.id, "name": row.name, "imported": is_new})
+            row, is_new = import_run(stored, lines, display_name(name), keep_secrets=keep_secrets)
+        rows.append({"run": row.id, "name": row.name, "imported": is_new})
         if not as_json:
-            say(f"imported run {row.id}" if is_new else f"run {row.id} is here already")
+            say(f"imported run {row.id}" if is_new else f"run {row.id} is already stored")
     if as_json:
-        say_json("import-row", told)
+        say_json("import-row", rows)
     return 0
 
 
@@ -236,20 +236,20 @@ def import_command(files: tuple[str, ...], as_json: bool, store: str | None) -> 
 @click.option("-y", "--yes", is_flag=True, help="Delete without asking.")
 @store_option
 def delete_command(run_ids: tuple[str, ...], yes: bool, store: str | None) -> int:
-    """Delete stored runs with their trials and traces. Baselines and exported files stay as they are."""
-    kept = Store(read_configuration().store(store), create=False)
-    found = {run.id: run for run in map(kept.find_run, run_ids)}
+    """Delete stored runs with their trials and traces. Baselines and exported files are not changed."""
+    stored = Store(read_configuration().store(store), create=False)
+    found = {run.id: run for run in map(stored.find_run, run_ids)}
     for run in found.values():
         if run.status is RunStatus.RUNNING:
-            raise UsageError(f"run {run.id} is still going on; stop it first")
+            raise UsageError(f"run {run.id} is still in progress; stop it first")
     if not yes:
         if not is_interactive():
-            raise UsageError("deleting cannot be undone; add --yes to delete without being asked")
+            raise UsageError("deleting cannot be undone; add --yes to confirm")
         for run in found.values():
             state = _state(run)
             say(_line(run, state, _counts(run, state)))
         click.confirm(f"Delete {plural(len(found), 'run')}?", abort=True)
-    kept.delete_runs(list(found.values()))
+    stored.delete_runs(list(found.values()))
     for run in found.values():
         say(f"deleted run {run.id}")
     return 0

@@ -1,4 +1,4 @@
-"""Which cases and which run a command is about: the options and the argument that say it, in one place.
+"""The options and arguments that select cases and runs, in one place.
 
 @click.command("rescore")
 @run_argument
@@ -38,35 +38,35 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True)
 class CaseSelection:
-    """The cases that the command line selects, as it was typed."""
+    """The cases that the command line selects."""
 
     ids: tuple[str, ...] = ()
-    """Of `--case`: id, suite/id or file::id."""
+    """The values of `--case`: id, suite/id or file::id."""
     words: str | None = None
     """The expression of `-k`."""
     tags: tuple[str, ...] = ()
     suites: tuple[str, ...] = ()
-    """Of `--suite`: names of suites."""
+    """The values of `--suite`: names of suites."""
     last_failed: bool = False
     places: tuple[str, ...] = ()
     """Paths that name one case: `suite.yaml::case-id`."""
 
     @property
     def text(self) -> str:
-        """The selection as it is typed."""
+        """The selection as options of a command."""
         parts = [f"--case {name}" for name in self.ids] + [f"--tag {name}" for name in self.tags]
         parts += [f"--suite {name}" for name in self.suites]
         return " ".join([*parts, *([] if self.words is None else [f"-k {self.words!r}"])])
 
     def with_paths(self, paths: Sequence[str]) -> tuple[list[str], CaseSelection]:
-        """The files that the paths name, and the selection narrowed to the cases that they name."""
+        """The files in the paths, and the selection with the cases that the paths name."""
         files, places = split_locations(paths)
         return files, replace(self, places=places)
 
     def case_filter(self, suites: Iterable[Suite] | None = None, store: Path | None = None) -> CaseFilter | None:
-        """What tells whether a case is selected, or None if every case is.
+        """A filter of the selected cases, or None if every case is selected.
 
-        A name that none of the `suites` has is a `UsageError`. `store` is the folder in which the latest run is.
+        Raises `UsageError` for a case that none of the `suites` has. `store` is the folder with the latest run.
         """
         if self == CaseSelection():
             return None
@@ -77,7 +77,7 @@ class CaseSelection:
         return CaseFilter(words, parse_tags(self.tags), addresses, self.ids, self.places, frozenset(self.suites))
 
     def in_run(self, run: Run) -> Callable[[str, Case], bool] | None:
-        """The same for the cases of a stored run, by the name of the suite; a name that none has is a `UsageError`."""
+        """The same for a stored run: a filter by the name of the suite and the case. Raises `UsageError` as well."""
         paths = {info.name: info.path for info in run.suites}
         known = {(item.suite, paths.get(item.suite), item.case_id) for item in run.summaries}
         try:
@@ -98,14 +98,14 @@ def case_selection(
     tags: bool = True,
     suites: bool = False,
     last_failed: bool = False,
-    verb: str = "Take",
+    verb: str = "Use",
 ) -> Callable[[F], F]:
     """The options that select cases; the command gets `selection`, a `CaseSelection`.
 
-    `verb` is what the command does with the cases, for the help.
+    `verb` says in the help what the command does with the cases.
     """
-    wanted = {"ids": ids, "words": words, "tags": tags, "suites": suites, "last_failed": last_failed}
-    options = {name: item for name, item in _options(verb).items() if wanted[name]}
+    enabled = {"ids": ids, "words": words, "tags": tags, "suites": suites, "last_failed": last_failed}
+    options = {name: item for name, item in _options(verb).items() if enabled[name]}
 
     def decorate(command: F) -> F:
         @functools.wraps(command)
@@ -122,7 +122,7 @@ def case_selection(
 
 
 def _options(verb: str) -> dict[str, Callable[[Any], Any]]:
-    """The options by the field of `CaseSelection` that each fills."""
+    """The options, by the field of `CaseSelection` that each sets."""
     return {
         "ids": option(
             "--case",
@@ -138,7 +138,7 @@ def _options(verb: str) -> dict[str, Callable[[Any], Any]]:
             "selected_words",
             group=SELECT_CASES,
             metavar="EXPR",
-            help=f'{verb} only cases whose name, description or tags match, for example "refund and not slow".',
+            help=f'{verb} only cases whose id, description or tags match, for example "refund and not slow".',
         ),
         "tags": option(
             "--tag",
@@ -170,17 +170,17 @@ def _options(verb: str) -> dict[str, Callable[[Any], Any]]:
 
 
 def paths_argument(name: str = "PATHS") -> Callable[[F], F]:
-    """The suites that a command is about: files, folders, and single cases as suite.yaml::case-id."""
+    """The argument for suites: files, folders, and single cases as suite.yaml::case-id."""
     return click.argument("paths", nargs=-1, metavar=f"[{name}]...", shell_complete=suggestions.paths)
 
 
 def run_argument(command: F) -> F:
-    """The run that a command is about: its id, the beginning of one, its name, `last`, `last~1`, or a file."""
+    """The argument for a run: an id, the beginning of one, a name, `last` (the default), `last~1`, or a file."""
     return click.argument("run_id", metavar="[RUN]", default="last", shell_complete=suggestions.runs)(command)
 
 
 def suite_files_of(folder: Path, run_id: str) -> Iterator[str]:
-    """The files that scoring a run again reads: those of its suites, and its own if it is an exported one."""
+    """The files that rescoring a run reads: those of its suites, and the run itself if it is an exported file."""
     yield run_id
     store, run = open_run(folder, run_id)
     paths = [info.path for info in run.suites if info.path]
@@ -193,5 +193,5 @@ def _last_failed(folder: Path) -> frozenset[tuple[str, str]] | None:
     addresses = last_failed(store) or None
     store.close()
     if addresses is None:
-        say("note: nothing failed in the latest run; running everything", err=True)
+        say("note: no case failed in the latest run; running all cases", err=True)
     return addresses

@@ -1,4 +1,4 @@
-"""`proctor show`: a stored run, its judge calls or its analysis, on the terminal or as a report."""
+"""`proctor show`: show a stored run, its judge calls or its analysis, on the terminal or as a report."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from proctor.results.verdict import RunVerdict, verdict, verdict_on_part
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShowOptions:
-    """What the command line says. Each field is the option, or the group of options, of its name."""
+    """The options of the command, by name."""
 
     run_id: str
     selection: CaseSelection
@@ -65,32 +65,33 @@ class ShowOptions:
     "--analysis",
     group=OUTPUT,
     is_flag=True,
-    help="Show what failures have in common, how scores spread, what varies and what costs most.",
+    help="Group failures by cause, and show score distributions, flaky cases and the most expensive cases.",
 )
 @option(
     "--judge-calls",
     group=OUTPUT,
     is_flag=True,
-    help="Show what judged scores and simulated users are based on; with -v, every message.",
+    help="Show judge prompts, votes and replies, and simulated users; with -v, the full text.",
 )
 @verbosity_options("Print only the verdict.", "Print every score, reason and tool call.")
 @report_options
 @option("--record", "record_to", group=OUTPUT, hidden=True, metavar="FILE")
-def command(record_to: str | None, **given: Any) -> int:
-    """Show a run: its id, the beginning of one, its name, last, last~1, or an exported file (- is standard input).
+def command(record_to: str | None, **values: Any) -> int:
+    """Show RUN: its verdict, failures, reasons and scores.
 
-    Exits 0 whatever the verdict was.
+    RUN is an id, the beginning of one, a name, last (the default), last~1, an exported file, or - for standard input.
+    Exits with 0 whatever the verdict is.
     """
     if record_to is not None:
         say(f"note: `--record FILE` is now `--report holodeck={record_to}`", err=True)
-        given["reports"] = {**given["reports"], "holodeck": record_to}
-    options = ShowOptions(**given)
+        values["reports"] = {**values["reports"], "holodeck": record_to}
+    options = ShowOptions(**values)
     refuse_overwriting(options.reports, [options.run_id])
-    kept, run = open_run(read_configuration().store(options.store), options.run_id)
+    store, run = open_run(read_configuration().store(options.store), options.run_id)
     if options.analysis:
         return _show_analysis(run, options.reports)
     if options.judge_calls:
-        return _print_judge_calls(run, kept, options)
+        return _print_judge_calls(run, store, options)
     if options.reports:
         shown = _filtered(run, options)
         found = verdict(run) if shown is run else verdict_on_part(run, shown)
@@ -102,7 +103,7 @@ def command(record_to: str | None, **given: Any) -> int:
 
 
 def _print_run(run: Run, found: RunVerdict, options: ShowOptions) -> None:
-    trials = _chosen(run, options)
+    trials = _selected(run, options)
     made = Counter((summary.suite, summary.case_id) for summary in run.summaries)
     run.planned_trials = {address: count for address, count in made.items() if count > 1}
     terminal = PlainTerminal(sys.stdout, quiet=options.quiet, verbose=options.verbose)
@@ -112,24 +113,22 @@ def _print_run(run: Run, found: RunVerdict, options: ShowOptions) -> None:
     terminal.finished(run, found)
 
 
-def _print_judge_calls(run: Run, kept: Store, options: ShowOptions) -> int:
+def _print_judge_calls(run: Run, store: Store, options: ShowOptions) -> int:
     targets = options.reports
     if other := [f"--{name}" for name in targets if name != "json"]:
-        raise UsageError(
-            f"--judge-calls goes to the terminal or, with --json, to a file; not with {' and '.join(other)}"
-        )
-    trials = _chosen(run, options)
-    calls = StoredJudgeCalls(kept.path)
+        raise UsageError(f"--judge-calls can be combined with --json only, not with {' and '.join(other)}")
+    trials = _selected(run, options)
+    calls = StoredJudgeCalls(store.path)
     if targets:
         chosen = list(trials)
-        told = {"scores": judged_scores(chosen, calls.get), "users": simulated_users(chosen, calls.get)}
+        found = {"scores": judged_scores(chosen, calls.get), "users": simulated_users(chosen, calls.get)}
         _write_json(
-            {"schema": "proctor.judge-calls/1", "run": run.id, **{name: list(items) for name, items in told.items()}},
+            {"schema": "proctor.judge-calls/1", "run": run.id, **{name: list(items) for name, items in found.items()}},
             targets["json"],
         )
         return 0
     if not print_judge_calls(screen_for(sys.stdout), trials, calls.get, verbose=options.verbose):
-        say(f"no score of run {run.id} that was chosen comes from a judge, and no user was simulated", err=True)
+        say(f"run {run.id}: no selected score comes from a judge, and no user was simulated", err=True)
     return 0
 
 
@@ -142,10 +141,10 @@ def _write_text(text: str, target: str) -> None:
 
 
 def _filtered(run: Run, options: ShowOptions) -> Run:
-    """The run with the selected cases alone, for reports."""
+    """The run with only the selected cases, for reports."""
     if options.selection == CaseSelection() and not options.failed:
         return run
-    trials = Trials(lambda _: _chosen(run, options))
+    trials = Trials(lambda _: _selected(run, options))
     kept = {(trial.suite, trial.case.id, trial.number) for trial in trials}
     summaries = [item for item in run.summaries if (item.suite, item.case_id, item.number) in kept]
     made, shown = (Counter(item.suite for item in items) for items in (run.summaries, summaries))
@@ -153,14 +152,16 @@ def _filtered(run: Run, options: ShowOptions) -> Run:
     return replace(run, suites=tuple(suites), summaries=summaries, trials=trials)
 
 
-def _chosen(run: Run, options: ShowOptions) -> Iterator[TrialResult]:
-    """The selected trials; a selection that fits no case is an error before anything is shown."""
-    fits = options.selection.in_run(run)
-    if fits is not None and not any(fits(trial.suite, trial.case) for trial in run.trials):
-        raise UsageError(f"run {run.id} has no case that fits {options.selection.text}")
+def _selected(run: Run, options: ShowOptions) -> Iterator[TrialResult]:
+    """The selected trials; raises `UsageError` if no case is selected."""
+    selects = options.selection.in_run(run)
+    if selects is not None and not any(selects(trial.suite, trial.case) for trial in run.trials):
+        raise UsageError(f"run {run.id} has no case for {options.selection.text}")
     passed = (Outcome.PASSED, Outcome.SKIPPED) if options.failed else ()
     return (
-        trial for trial in run.trials if (fits is None or fits(trial.suite, trial.case)) and trial.outcome not in passed
+        trial
+        for trial in run.trials
+        if (selects is None or selects(trial.suite, trial.case)) and trial.outcome not in passed
     )
 
 
@@ -168,9 +169,9 @@ SCHEMA = "proctor.analysis/1"
 
 
 def _show_analysis(run: Run, targets: Mapping[str, str]) -> int:
-    """Print the analysis, or write it: Markdown or JSON."""
+    """Print the analysis, or write it as Markdown or JSON."""
     if other := [f"--{name}" for name in targets if name not in ("json", "md")]:
-        raise UsageError(f"--analysis is written with --md or --json, not with {' and '.join(other)}")
+        raise UsageError(f"--analysis can be combined with --md and --json only, not with {' and '.join(other)}")
     if not targets:
         text = _as_text(run, as_json=False)
         if not show_markdown(text, sys.stdout):
@@ -190,7 +191,7 @@ def _write_analysis(text: str, target: str) -> None:
 @json_option
 @store_option
 def analyze_command(run_id: str, output: str | None, as_json: bool, store: str | None) -> int:
-    """Analyse a run: the old name of `proctor show --analysis`, with the options that it had."""
+    """Analyze RUN. This is the old name of `proctor show --analysis`, with the options it had."""
     if output is not None and not output.strip():
         raise UsageError("-o must name a file, or - for the terminal")
     text = _as_text(open_run(read_configuration().store(store), run_id)[1], as_json)
@@ -203,7 +204,7 @@ def analyze_command(run_id: str, output: str | None, as_json: bool, store: str |
 
 
 def show_markdown(text: str, stream: TextIO) -> bool:
-    """Lay Markdown out on a terminal; False where the stream is none that can show it."""
+    """Print formatted Markdown; returns False if the stream is not a terminal that can show it."""
     if not (is_terminal(stream) and supports_unicode(stream)) or os.environ.get("TERM") == "dumb":
         return False
     from rich.console import Console

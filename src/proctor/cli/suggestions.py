@@ -1,8 +1,8 @@
-"""What a shell offers at the tab key for the values of options: cases, tags, runs, suites, evaluators and files.
+"""Shell completion of option values: cases, tags, runs, suites, evaluators and files.
 
     option("--case", shell_complete=suggestions.cases)
 
-Nothing is run and nothing is written: suites are read as data, and the store is opened for reading only.
+Nothing is run or written: suites are read as data, and the store is opened for reading only.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from proctor.evaluators import shipped_evaluators
 from proctor.results.store.store import DATABASE_FILE as STORE_FILE
 
 MAX_FILES, MAX_BYTES = 30, 1_000_000
-"""So many files of a folder, and so large ones, are read for their cases."""
+"""How many files of a folder are read for their cases, and how large they may be."""
 MAX_RUNS = 30
 ANY_FILE = CompletionItem("", type="file")
-"""The shell completes names of files."""
+"""The shell completes file names."""
 
 Completion = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
 
 def _completion(find: Callable[[click.Context, str], Iterable[str | CompletionItem]]) -> Completion:
-    """As click wants it: those of the values found that begin with what is typed already, each once."""
+    """A completion function for click: the values of `find` that start with what is typed, each once."""
 
     @functools.wraps(find)
     def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -60,7 +60,7 @@ def tags(ctx: click.Context, incomplete: str) -> Iterator[str]:
 
 @_completion
 def paths(ctx: click.Context, incomplete: str) -> Iterator[str | CompletionItem]:
-    """Files, and the cases of one once `::` follows its name."""
+    """Files; after `::`, the cases of the file."""
     file, sign, _ = incomplete.partition("::")
     if not sign:
         yield ANY_FILE
@@ -88,13 +88,13 @@ def evaluators(ctx: click.Context, incomplete: str) -> Iterator[str]:
 
 
 def _suites(ctx: click.Context) -> Iterator[Suite]:
-    """The suites that the line names; else those of the working folder, and those of the latest runs."""
-    given = [text for name in ("paths", "source") for text in _as_list(ctx.params.get(name))]
-    if given:
-        files = [Path(text.partition("::")[0]) for text in given]
+    """The suites on the command line; if there are none, those of the working folder and of the latest runs."""
+    names = [text for name in ("paths", "source") for text in _as_list(ctx.params.get(name))]
+    if names:
+        files = [Path(text.partition("::")[0]) for text in names]
     else:
-        kept = [suite.get("path") for _, _, suites in _run_rows(ctx) for suite in suites]
-        files = [*_suite_files(Path()), *(Path(path) for path in kept if path)]
+        stored = [suite.get("path") for _, _, suites in _run_rows(ctx) for suite in suites]
+        files = [*_suite_files(Path()), *(Path(path) for path in stored if path)]
     for path in dict.fromkeys(path.resolve() for path in files):
         yield from _read(path)
 
@@ -109,7 +109,7 @@ def _suite_files(folder: Path) -> list[Path]:
 
 
 def _read(path: Path) -> list[Suite]:
-    """The suites of a file or of a folder, also of one with mistakes; Python files are not run for this."""
+    """The suites of a file or folder, even if some have problems. Python files are not run."""
     if path.is_dir():
         return [suite for file in _suite_files(path) for suite in _read(file)]
     if path.suffix == ".py" or not path.is_file() or path.stat().st_size > MAX_BYTES:
@@ -121,7 +121,7 @@ def _read(path: Path) -> list[Suite]:
 
 
 def _run_rows(ctx: click.Context) -> list[tuple[str, str, list[dict[str, Any]]]]:
-    """Id, name and suites of the latest runs; a store of another version is left as it is."""
+    """Id, name and suites of the latest runs; a store of another version is not migrated for this."""
     path = read_configuration().store(ctx.params.get("store")) / STORE_FILE
     if not path.is_file():
         return []

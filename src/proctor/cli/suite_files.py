@@ -1,4 +1,4 @@
-"""Suites written to files: which format a name asks for, and what it can hold."""
+"""Writing suites to files: the format that a file name implies, and the text."""
 
 from __future__ import annotations
 
@@ -11,48 +11,50 @@ from proctor.cases.formats.native.writer import SuiteText, write_text
 from proctor.cases.suite import Suite
 
 WRITABLE_FORMATS = {known.name: known for known in (NATIVE, CSV)}
-"""The formats that suites are written in; those of other tools are only read."""
+"""The formats that Proctor writes; those of other tools are only read."""
 
 
 def check_ending(form: str, target: Path) -> None:
-    """A format is read again only from files of certain names."""
+    """Raise `UsageError` unless files with the ending of `target` are read in this format."""
     if form not in WRITABLE_FORMATS:
-        raise UsageError(f"suites are written as native or csv, not as {form!r}; formats of other tools are only read")
+        raise UsageError(
+            f"Proctor writes suites as native or csv, not as {form!r}; it only reads formats of other tools"
+        )
     suffixes = WRITABLE_FORMATS[form].suffixes
     if target.suffix not in suffixes:
-        raise UsageError(f"{target.name!r} cannot hold the format {form}; it is kept in {' or '.join(suffixes)}")
+        raise UsageError(f"{target.name!r}: the format {form} needs the ending {' or '.join(suffixes)}")
 
 
 def format_for(target: Path) -> str:
-    """The format that a file's name asks for; a name that files of another tool have is refused."""
+    """The format that a file name implies; raises `UsageError` for names that belong to another tool."""
     for known in formats():
         if known.name not in WRITABLE_FORMATS and is_named_like(known, target):
             raise UsageError(
-                f"{target.name!r} is a name of {known.name} files, which are only read; suites are written as native "
+                f"{target.name!r} is a name of {known.name} files, which Proctor only reads; choose a name for native "
                 f"(such as {target.name.partition('.')[0]}.proctor.yaml) or csv"
             )
     found = next((known.name for known in WRITABLE_FORMATS.values() if target.suffix in known.suffixes), None)
     if found is None:
-        raise UsageError(f"cannot tell a format from {target.name!r}; say --to {'|'.join(sorted(WRITABLE_FORMATS))}")
+        raise UsageError(f"cannot tell the format from {target.name!r}; add --to {'|'.join(sorted(WRITABLE_FORMATS))}")
     return found
 
 
 def write_suites(suites: list[Suite], form: str, target: Path) -> SuiteText:
-    """The suites as text of a format, with what it cannot express."""
+    """The text of suites in a format, with what the format cannot express."""
     return table.write(suites) if form == CSV.name else write_text(suites, target.suffix)
 
 
 def write_file(target: Path, content: str | bytes) -> None:
-    """Put a whole file in place of the old one, folders included, or leave the old one; raises `StoreError`."""
+    """Write a file completely or not at all, and create its folders; raises `StoreError`."""
     try:
         with atomic_write(target) as draft:
             draft.write_bytes(content if isinstance(content, bytes) else content.encode("utf-8", "backslashreplace"))
     except OSError as error:
-        raise StoreError(f"{target} cannot be written: {error.strerror or error}") from None
+        raise StoreError(f"cannot write {target}: {error.strerror or error}") from None
 
 
 def read_bytes(path: Path | None) -> bytes | None:
-    """What a file holds; `None` where there is none, or none that can be read."""
+    """The contents of the file, or None if it is missing or unreadable."""
     try:
         return None if path is None else path.read_bytes()
     except OSError:

@@ -52,11 +52,9 @@ from proctor.running.settings import ClusterOptions, RunOptions
 
 T = TypeVar("T", Suite, Case, Turn)
 
-SMALLEST_DROP = 0.05
-
 
 class TestCommand(DocumentedCommand):
-    """Says what to write instead of an option of another tool."""
+    """The `test` command; for an option of another tool, its error says what to write instead."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         try:
@@ -71,7 +69,7 @@ class TestCommand(DocumentedCommand):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestOptions:
-    """What the command line says. Each field is the option, or the group of options, of its name."""
+    """The options of the command, by name."""
 
     paths: tuple[str, ...]
     selection: CaseSelection
@@ -95,6 +93,7 @@ class TestOptions:
     gate_alpha: float | None
     gate_trials: int | None
     plan: bool
+    detect: float | None
     see: float | None
     name: str | None
     resume: bool
@@ -106,7 +105,7 @@ class TestOptions:
 
     @property
     def settings(self) -> Settings:
-        """What holds for every suite and case, whatever its file says."""
+        """The settings that override those of suites and cases."""
         return Settings(
             repeat=1 if self.gate else self.repeat,
             parallel=self.parallel,
@@ -116,7 +115,7 @@ class TestOptions:
         )
 
     def run_options(self, configuration: Configuration) -> RunOptions:
-        """How the suites are run."""
+        """The options of the run."""
         return configuration.run_options(
             self.settings,
             judge=self.judge,
@@ -131,19 +130,21 @@ class TestOptions:
     def _cluster(self, configuration: Configuration) -> ClusterOptions | None:
         found = self.cluster.settings(configuration, self.workers or 0)
         if found is not None and self.isolate:
-            raise UsageError("--isolate gives every trial a process here, so it does not go with workers")
+            raise UsageError(
+                "--isolate runs each trial in a local process and cannot be combined with --workers or --cluster"
+            )
         return found
 
     def gate_request(self, configuration: Configuration) -> GateSettings | None:
-        """The gate, or None for a run without it; raises `UsageError` for options that do not go together."""
+        """The settings of the gate, or None for a run without it; raises `UsageError` for conflicting options."""
         if not self.gate:
             for name in ("gate_alpha", "gate_trials", "baseline", "plan"):
                 if getattr(self, name) not in (None, False):
-                    raise UsageError(f"--{name.replace('_', '-')} is for --gate, which was not given")
+                    raise UsageError(f"--{name.replace('_', '-')} needs --gate")
             return None
         for name in ("repeat", "reuse"):
             if getattr(self, name) and not self.plan:
-                raise UsageError(f"--gate decides itself how often a case is asked, so it does not go with --{name}")
+                raise UsageError(f"--gate and --{name} cannot be combined: the gate chooses the trials itself")
         default = GateSettings()
         return GateSettings(
             default.alpha if self.gate_alpha is None else self.gate_alpha,
@@ -152,7 +153,7 @@ class TestOptions:
         )
 
     def resume_key(self, places: tuple[str, ...]) -> str:
-        """What must be the same for one run to continue another. Stored runs have it, so its form stays."""
+        """A key of what must be the same to resume a run. It is stored with runs, so its format must not change."""
         chosen = self.selection
         key = f"{chosen.words}|{sorted(chosen.tags)}|{chosen.last_failed}|{self.repeat}|{self.fast}"
         return key + ("|gate" if self.gate else "") + "".join(f"|{name}" for name in sorted((*chosen.ids, *places)))
@@ -205,7 +206,7 @@ class TestOptions:
     group=EXECUTION,
     type=click.IntRange(min=1),
     metavar="N",
-    help="Run up to N trials at the same time (default: 8).",
+    help="Run up to N trials in parallel (default: 8).",
 )
 @option(
     "--timeout", group=EXECUTION, type=Seconds(), metavar="SECONDS", help="Time limit for one trial (default: 300)."
@@ -222,21 +223,21 @@ class TestOptions:
     group=EXECUTION,
     type=click.IntRange(min=0),
     metavar="N",
-    help="Retry transient failures up to N times (default: 2).",
+    help="Retry transient errors such as a 429 up to N times (default: 2).",
 )
 @option(
     "--maxfail",
     group=EXECUTION,
     type=click.IntRange(min=1),
     metavar="N",
-    help="Stop after N trials that did not pass.",
+    help="Stop after N trials that did not pass (default: run all).",
 )
 @option(
     "--rate",
     group=EXECUTION,
     type=PerSecond(),
     metavar="N",
-    help="Send at most N turns per second to each endpoint.",
+    help="Send at most N turns per second to each endpoint (default: no limit).",
 )
 @option(
     "--isolate",
@@ -249,75 +250,76 @@ class TestOptions:
     group=EXECUTION,
     type=click.IntRange(min=1),
     metavar="N",
-    help="Run the agent in N worker processes, -j trials in each.",
+    help="Run the agent in N worker processes with -j trials each (default: in this process).",
 )
-@cluster_options("Run the agent on the workers of a Dask scheduler.")
+@cluster_options("Run the agent on the workers of this Dask scheduler.")
 @option(
     "--gate",
     group=REGRESSION_GATE,
     is_flag=True,
-    help="Fail only on regressions: compare each case with its baseline and repeat the cases that look worse.",
+    help="Fail only on regressions: compare each case with its baseline, and re-run the cases that look worse.",
 )
 @option(
     "--baseline",
     group=REGRESSION_GATE,
     metavar="FILE|RUN",
-    help="Compare with this file or stored run instead of the *.baseline.jsonl file beside each suite.",
+    help="Baseline file or stored run to compare with (default: the *.baseline.jsonl file next to each suite).",
 )
 @option(
     "--gate-alpha",
     group=REGRESSION_GATE,
     type=Chance(),
     metavar="P",
-    help="Accept at most this chance of a red build without a regression (default: 0.05).",
+    help="Highest probability of a red build without a regression (default: 0.05).",
 )
 @option(
     "--gate-trials",
     group=REGRESSION_GATE,
     type=click.IntRange(min=1),
     metavar="N",
-    help="Repeat a case at most N times (default: 10).",
+    help="Re-run a case at most N times (default: 10).",
 )
 @option(
     "--plan",
     group=REGRESSION_GATE,
     is_flag=True,
-    help="Run nothing; estimate what the gated run costs and the smallest drop it can detect.",
+    help="Run nothing; estimate the cost of the gated run and the smallest drop it can detect.",
 )
 @option(
-    "--see",
+    "--detect",
     group=REGRESSION_GATE,
     type=Chance(),
     metavar="P",
-    help="With --plan: what it takes to detect a drop of this size (default: 0.05).",
+    help="With --plan: smallest drop in pass rate to detect (default: 0.05).",
 )
+@option("--see", group=REGRESSION_GATE, type=Chance(), metavar="P", hidden=True, help="The old name of --detect.")
 @option(
     "--name",
     group=STORED_RUNS,
     metavar="NAME",
-    help="Name this run, to refer to it later: nightly, before-refactor.",
+    help="Name of the run, for other commands: nightly, before-refactor.",
 )
-@option("--resume", group=STORED_RUNS, is_flag=True, help="Continue the interrupted run of this command.")
+@option("--resume", group=STORED_RUNS, is_flag=True, help="Continue the interrupted run of the same command.")
 @option(
     "--reuse",
     group=STORED_RUNS,
     is_flag=True,
-    help="Reuse stored answers where the agent and the question are unchanged.",
+    help="Reuse stored answers if the agent and the input are unchanged.",
 )
 @option("--store", group=STORED_RUNS, metavar="DIR", help="Store results in DIR (default: .proctor).")
 @verbosity_options("Print only the verdict.", "Print every score, reason and tool call.")
 @report_options
 @option("--score-on-workers", group=EXECUTION, is_flag=True, hidden=True, help="Has no effect.")
-@option("--no-open", group=OUTPUT, is_flag=True, hidden=True, help="Has no effect; pixie's users write it.")
-def command(score_on_workers: bool, no_open: bool, **given: Any) -> int:
+@option("--no-open", group=OUTPUT, is_flag=True, hidden=True, help="Has no effect; accepted for users of pixie.")
+def command(score_on_workers: bool, no_open: bool, **values: Any) -> int:
     """Run suites against an agent and report whether it passed.
 
     PATHS are suite files or folders in any supported format, a single case (suite.yaml::case-id), or a list in Python
-    (tests/cases.py:TEST_CASES). Without PATHS, the suites in the current folder are run.
+    (tests/cases.py:TEST_CASES). Without PATHS, it runs the suites in the current folder.
     """
     if score_on_workers:
-        say("warning: --score-on-workers has no effect any more and will be removed; evaluators run here", err=True)
-    options = TestOptions(**given)
+        say("warning: --score-on-workers has no effect and will be removed; evaluators run in this process", err=True)
+    options = TestOptions(**values)
     configuration = command_configuration()
     files, selection = options.selection.with_paths(options.paths)
     with reserve_stdout("-" in options.reports.values()) as stream:
@@ -336,7 +338,7 @@ def command(score_on_workers: bool, no_open: bool, **given: Any) -> int:
 
 
 def _agents(options: TestOptions, suites: Iterable[Suite]) -> list[Any]:
-    """The agents that are asked: those of the command line, or each suite's own."""
+    """The agents under test: those on the command line, or those of the suites."""
     if options.agents:
         return list(options.agents)
     named = [agent for suite in suites for agent in (suite.agents.values() or (suite.agent,))]
@@ -344,7 +346,7 @@ def _agents(options: TestOptions, suites: Iterable[Suite]) -> list[Any]:
 
 
 def _files_read(options: TestOptions, configuration: Configuration, suites: Iterable[Suite]) -> Iterable[Path | None]:
-    """The files that a run reads; a report may not go to any of them."""
+    """The files that a run reads; a report must not overwrite any of them."""
     for suite in suites:
         yield suite.path
         folder = suite.base or Path()
@@ -358,7 +360,7 @@ def _files_read(options: TestOptions, configuration: Configuration, suites: Iter
 
 
 def _verbosity(options: TestOptions, suites: list[Suite]) -> tuple[bool, bool]:
-    """Quiet and verbose: as the command line says, else as the suites' own files say, if all of them can."""
+    """Whether to be quiet and verbose: from the command line, or from the suites if all of them set it."""
     levels = [suite.verbosity for suite in suites]
     if options.quiet or options.verbose or not levels or None in levels:
         return options.quiet, options.verbose
@@ -387,16 +389,16 @@ def _request(
 
 
 def _plan(options: TestOptions, request: RunRequest) -> int:
-    """Estimate the gated run instead of running it; `--json` writes the estimate."""
+    """Print the estimate of the gated run, or write it with `--json`, instead of running it."""
     if other := [f"--{name}" for name in options.reports if name != "json"]:
-        raise UsageError(f"--plan goes to the terminal or, with --json, to a file; not with {' and '.join(other)}")
+        raise UsageError(f"--plan can be combined with --json only, not with {' and '.join(other)}")
     if request.agents:
-        raise UsageError("--plan estimates the run of one agent; give one --agent")
-    # The gate and its statistics, which take a tenth of the time of a short run to import, are needed for --plan only.
-    from proctor.cli.plan import PlanRequest, plan_gated_run
+        raise UsageError("--plan estimates the run of one agent; use --agent once")
+    # Imported here, because the statistics of the gate take a tenth of the time of a short run to import.
+    from proctor.cli.plan import PlanRequest, drop_to_detect, plan_gated_run
 
-    wanted = PlanRequest(request, options.repeat or 1, SMALLEST_DROP if options.see is None else options.see)
-    plan_gated_run(wanted, options.reports.get("json"))
+    plan = PlanRequest(request, options.repeat or 1, drop_to_detect(options.detect, options.see))
+    plan_gated_run(plan, options.reports.get("json"))
     return 0
 
 
@@ -412,7 +414,7 @@ def _suites(files: list[str], evaluators: tuple[str, ...]) -> list[Suite]:
 
 
 def _with_evaluators(suite: Suite, extra: tuple[EvaluatorSpec, ...]) -> Suite:
-    """The suite scored by `extra` too, at every place that has evaluators of its own."""
+    """The suite with the `extra` evaluators, added wherever it lists evaluators."""
 
     def extended(thing: T) -> T:
         own = thing.evaluators

@@ -1,4 +1,4 @@
-"""`proctor trace`: lists, shows, imports and exports traces, and runs an application once to get one."""
+"""`proctor trace`: list, show, import and export traces, and run an application once to record one."""
 
 from __future__ import annotations
 
@@ -40,23 +40,23 @@ from proctor.tracing.spans import MAX_VALUE_CHARS, Span, build_tree, tool_calls_
     cls=DocumentedGroup,
     examples=("proctor trace list --errors", "proctor trace to-case --trace last"),
 )
-@click.option("--runnable", metavar="F:NAME", help="Run this application once and keep its trace.")
-@click.option("--input", "given", metavar="FILE", help="Its arguments: a JSON object, or - for standard input.")
-@click.option("--output", metavar="FILE", help="Also write the trace as JSON Lines.")
+@click.option("--runnable", metavar="F:NAME", help="Run this application once and store its trace.")
+@click.option("--input", "source", metavar="FILE", help="JSON object with the arguments for --runnable; - is stdin.")
+@click.option("--output", metavar="FILE", help="With --runnable: also write the trace to FILE as JSON Lines.")
 @json_option
 @store_option
 @click.pass_context
-def command(context: click.Context, /, runnable: str | None, given: str | None, **options: Any) -> int | None:
-    """List, show, import and export traces, or make one: proctor trace --runnable app.py:App --input kwargs.json"""
+def command(context: click.Context, /, runnable: str | None, source: str | None, **options: Any) -> int | None:
+    """List, show, import and export traces, or record one: proctor trace --runnable app.py:App --input kwargs.json"""
     if context.invoked_subcommand is not None:
-        if runnable or given or any(options.values()):
-            raise UsageError(f"options stand after the command: proctor trace {context.invoked_subcommand} ...")
+        if runnable or source or any(options.values()):
+            raise UsageError(f"put options after the command: proctor trace {context.invoked_subcommand} ...")
         return None
-    if runnable is None or given is None:
+    if runnable is None or source is None:
         raise UsageError(
-            "name what to do: list, show, last, import, export, to-case, or --runnable F:NAME with --input FILE"
+            "missing command: list, show, last, import, export or to-case; or use --runnable F:NAME with --input FILE"
         )
-    return make_trace(runnable, given, **options)
+    return record_trace(runnable, source, **options)
 
 
 command.add_command(to_case)
@@ -64,20 +64,20 @@ command.add_command(to_case)
 
 @command.command("list")
 @click.option(
-    "-n", "--limit", metavar="N", type=click.IntRange(min=1), default=20, show_default=True, help="At most this many."
+    "-n", "--limit", metavar="N", type=click.IntRange(min=1), default=20, help="List at most N traces (default: 20)."
 )
-@click.option("--errors", is_flag=True, help="Only those in which something failed.")
+@click.option("--errors", is_flag=True, help="List only traces with an error.")
 @json_option
 @store_option
 def list_(limit: int, errors: bool, as_json: bool, store: str | None) -> int:
     """List traces, the latest first."""
-    kept = _opened(store)
-    rows = kept.traces.rows(limit, errors=errors)
+    stored = _open_store(store)
+    rows = stored.traces.rows(limit, errors=errors)
     if as_json:
         say_json("trace-row", [_as_json(row) for row in rows])
         return 0
     if not rows:
-        say(f"no traces in {kept.folder}")
+        say(f"no traces in {stored.folder}")
     for row in rows:
         say(_line(row))
     return 0
@@ -85,39 +85,39 @@ def list_(limit: int, errors: bool, as_json: bool, store: str | None) -> int:
 
 @command.command("show", short_help="Show one trace as a tree.")
 @click.argument("trace_id", metavar="ID")
-@click.option("-v", "--verbose", is_flag=True, help="Whole texts.")
+@click.option("-v", "--verbose", is_flag=True, help="Show the full text of inputs and outputs.")
 @json_option
 @store_option
 def show(trace_id: str, verbose: bool, as_json: bool, store: str | None) -> int:
-    """Show one trace as a tree: its id, the beginning of one, or `last`."""
-    return _show(_opened(store), trace_id, verbose, as_json)
+    """Show one trace as a tree. ID is its id, the beginning of one, or `last`."""
+    return _show(_open_store(store), trace_id, verbose, as_json)
 
 
 @command.command("last")
-@click.option("-v", "--verbose", is_flag=True, help="Whole texts.")
+@click.option("-v", "--verbose", is_flag=True, help="Show the full text of inputs and outputs.")
 @json_option
 @store_option
 def last(verbose: bool, as_json: bool, store: str | None) -> int:
     """Show the latest trace."""
-    return _show(_opened(store), "last", verbose, as_json)
+    return _show(_open_store(store), "last", verbose, as_json)
 
 
-@command.command("import", short_help="Keep the traces of files of OTLP JSON.")
+@command.command("import", short_help="Add traces from files to the store.")
 @click.argument("paths", nargs=-1, required=True, metavar="FILE...")
 @json_option
 @store_option
 def import_(paths: tuple[str, ...], as_json: bool, store: str | None) -> int:
-    """Keep the traces of files: OTLP JSON, one document or one a line, or pixie's JSON Lines; gzip is unpacked.
+    """Add traces from files to the store: OTLP JSON, as one document or one per line, or pixie's JSON Lines.
 
-    What is kept already is not kept twice.
+    Files may be compressed with gzip. A trace that is already stored is not added again.
     """
-    kept = import_traces(Store(read_configuration().store(store)), paths)
-    new = sum(is_new for _, is_new in kept)
+    imported = import_traces(Store(read_configuration().store(store)), paths)
+    new = sum(is_new for _, is_new in imported)
     if as_json:
-        ids = [trace_id for trace_id, _ in kept]
-        say_json("trace-import", {"imported": new, "known": len(kept) - new, "ids": ids})
+        ids = [trace_id for trace_id, _ in imported]
+        say_json("trace-import", {"imported": new, "known": len(imported) - new, "ids": ids})
         return 0
-    known = f"; {len(kept) - new} there already" if new < len(kept) else ""
+    known = f"; {len(imported) - new} already stored" if new < len(imported) else ""
     say(f"imported {_counted(new, 'trace')}{known}")
     return 0
 
@@ -127,23 +127,23 @@ def import_(paths: tuple[str, ...], as_json: bool, store: str | None) -> int:
 @click.option("-o", "--output", metavar="FILE", help="Write to this file instead of the terminal.")
 @store_option
 def export(run_id: str, output: str | None, store: str | None) -> int:
-    """Write the traces of a run as one document of OTLP JSON."""
+    """Write the traces of RUN as one document of OTLP JSON."""
     if output is not None and not output.strip():
         raise UsageError("-o must name a file, or - for the terminal")
-    kept, row = open_run(read_configuration().store(store), run_id)
-    run, count = export_traces(kept, row.id, output)
+    stored, row = open_run(read_configuration().store(store), run_id)
+    run, count = export_traces(stored, row.id, output)
     target = "" if output in (None, "-") else f" to {output}"
     say(f"wrote {_counted(count, 'trace')} of run {run}{target}", err=True)
     return 0
 
 
-def _opened(store: str | None) -> Store:
+def _open_store(store: str | None) -> Store:
     return Store(read_configuration().store(store), create=False)
 
 
-def _show(kept: Store, trace_id: str, verbose: bool, as_json: bool) -> int:
-    row = kept.traces.find(trace_id)
-    spans = kept.traces.spans(row.no)
+def _show(stored: Store, trace_id: str, verbose: bool, as_json: bool) -> int:
+    row = stored.traces.find(trace_id)
+    spans = stored.traces.spans(row.no)
     if as_json:
         document = {**_as_json(row), "spans": [to_json(span_to_json(span)) for span in spans]}
         say_json("trace", document)
@@ -159,16 +159,16 @@ def _show(kept: Store, trace_id: str, verbose: bool, as_json: bool) -> int:
 
 
 def _summary(spans: tuple[Span, ...]) -> str:
-    """The tokens and tools of a trace, where it has any."""
+    """The tokens and tools of a trace, if it has any."""
     usage, calls = usage_of(spans), tool_calls_of(spans)
-    said = []
+    parts = []
     if usage is not None:
         tokens = [("?" if count is None else f"{count:,}") for count in (usage.input_tokens, usage.output_tokens)]
-        said.append(f"{_counted(usage.model_calls or 0, 'model call')} with {tokens[0]} tokens in, {tokens[1]} out")
+        parts.append(f"{_counted(usage.model_calls or 0, 'model call')} with {tokens[0]} tokens in, {tokens[1]} out")
     if calls:
         names = [call.name for call in calls]
-        said.append("tools: " + ", ".join(f"{n} ({names.count(n)})" for n in dict.fromkeys(names)))
-    return "".join(f"; {part}" for part in said)
+        parts.append("tools: " + ", ".join(f"{n} ({names.count(n)})" for n in dict.fromkeys(names)))
+    return "".join(f"; {part}" for part in parts)
 
 
 def _line(row: TraceRow) -> str:
@@ -204,23 +204,23 @@ def _counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
-def make_trace(runnable: str, given: str, *, output: str | None, as_json: bool, store: str | None) -> int:
-    """0 if the application answered, 1 if it did not; its trace is kept in both cases."""
-    arguments = read_arguments(given)
+def record_trace(runnable: str, source: str, *, output: str | None, as_json: bool, store: str | None) -> int:
+    """Run an application once and store its trace; returns 0 if the application answered, otherwise 1."""
+    arguments = read_arguments(source)
     if output is not None and not output.strip():
         raise UsageError("--output must name a file")
-    kept = Store(read_configuration().store(store))
+    stored = Store(read_configuration().store(store))
     with reserve_stdout(as_json):
         once = run_sync(trace_application(resolve_agent(runnable), arguments))
     problem = {} if once.problem is None else {"problem": mask(once.problem)}
-    row = kept.traces.add(once.spans, {"runnable": runnable, **problem})
+    row = stored.traces.add(once.spans, {"runnable": runnable, **problem})
     if output is not None:
-        write_file(Path(output), trace_text(kept.traces.spans(row.no)))
+        write_file(Path(output), trace_text(stored.traces.spans(row.no)))
     if as_json:
         say_json("trace-made", {"id": row.id, "spans": row.spans, "problem": once.problem})
     else:
         wrote = "" if output is None else f", written to {output}"
-        say(f"kept trace {row.id} ({row.spans} span{'' if row.spans == 1 else 's'}){wrote}")
+        say(f"stored trace {row.id} ({row.spans} span{'' if row.spans == 1 else 's'}){wrote}")
     if missing := missing_instrumentation():
         say(f"note: {missing}", err=True)
     if once.problem is not None:
@@ -228,22 +228,22 @@ def make_trace(runnable: str, given: str, *, output: str | None, as_json: bool, 
     return 0 if once.problem is None else 1
 
 
-def read_arguments(given: str) -> dict[str, Any]:
+def read_arguments(source: str) -> dict[str, Any]:
     """The JSON object in a file, or on standard input."""
     try:
-        text = sys.stdin.read() if given == "-" else Path(given).read_text(encoding="utf-8-sig")
+        text = sys.stdin.read() if source == "-" else Path(source).read_text(encoding="utf-8-sig")
         arguments = json.loads(text)
     except OSError as error:
-        raise UsageError(f"--input {given} cannot be read: {error.strerror or error}") from None
+        raise UsageError(f"cannot read --input {source}: {error.strerror or error}") from None
     except (ValueError, RecursionError) as error:
-        raise UsageError(f"--input {given} is not JSON: {error}") from None
+        raise UsageError(f"--input {source} is not valid JSON: {error}") from None
     if not isinstance(arguments, dict):
-        raise UsageError(f"--input {given} must hold an object with the application's arguments")
+        raise UsageError(f"--input {source} must be a JSON object with the arguments of the application")
     return arguments
 
 
 def import_traces(store: Store, paths: Sequence[str]) -> list[tuple[str, bool]]:
-    """The id of each trace of all files, and whether it was new; nothing is kept if a file cannot be read."""
+    """Store the traces of all files, or none if a file cannot be read; returns each id and whether it is new."""
     problems: list[Problem] = []
     found: list[tuple[tuple[Span, ...], Mapping[str, Json]]] = []
     for path in paths:
@@ -259,7 +259,7 @@ def import_traces(store: Store, paths: Sequence[str]) -> list[tuple[str, bool]]:
 
 
 def export_traces(store: Store, run_id: str, output: str | None) -> tuple[str, int]:
-    """The run that was meant, and how many of its trials had a trace; one trial after the other is in memory."""
+    """Write the traces of a run, trial by trial; returns the id of the run and the number of traces."""
     run = store.find_run(run_id)
     entries = _entries(store, run.no, run.id)
     if output in (None, "-"):
@@ -269,7 +269,7 @@ def export_traces(store: Store, run_id: str, output: str | None) -> tuple[str, i
         with atomic_write(path) as draft, draft.open("w", encoding="ascii", newline="\n") as file:
             return run.id, _write_trace_files(entries, file)
     except OSError as error:
-        raise StoreError(f"the traces could not be written to {path}: {error.strerror or error}") from None
+        raise StoreError(f"cannot write the traces to {path}: {error.strerror or error}") from None
 
 
 def _entries(store: Store, no: int, run_id: str) -> Iterator[dict[str, Json]]:
@@ -279,7 +279,7 @@ def _entries(store: Store, no: int, run_id: str) -> Iterator[dict[str, Json]]:
 
 
 def _write_trace_files(entries: Iterator[dict[str, Json]], out: TextIO) -> int:
-    """One document, an entry a line."""
+    """Write one JSON document with one line per entry; returns the number of entries."""
     count = 0
     out.write('{"resourceSpans": [')
     for entry in entries:

@@ -1,4 +1,4 @@
-"""`proctor trace to-case`: makes cases, or an entry for a dataset, of traces from a file or from the store."""
+"""`proctor trace to-case`: turn traces from a file or the store into a suite, or into a dataset entry."""
 
 from __future__ import annotations
 
@@ -28,71 +28,73 @@ from proctor.tracing.spans import Span
     cls=DocumentedCommand,
     examples=("proctor trace to-case --input trace.json --output entry.json",),
 )
-@click.option("--input", "given", metavar="FILE", help="The trace: OTLP JSON, or JSON Lines of `proctor trace`.")
-@click.option("--trace", "trace_id", metavar="ID", help="A kept trace instead (default: the latest).")
+@click.option("--input", "source", metavar="FILE", help="Read traces from FILE: OTLP JSON, or JSON Lines.")
+@click.option("--trace", "trace_id", metavar="ID", help="Use this stored trace (default: the latest).")
 @click.option("--output", metavar="FILE", help="Write to this file instead of the terminal.")
 @click.option(
     "--to",
     "kind",
     type=click.Choice(("suite", "entry")),
-    help="A suite that `proctor test` takes, with a case for each trace, or an entry of a dataset (default: a suite for"
-    " .yaml, .yml and .jsonl, else an entry).",
+    help="What to write: a suite with one case per trace, or a dataset entry (default: a suite if --output ends in "
+    ".yaml, .yml or .jsonl, otherwise an entry).",
 )
-@click.option("--agent", metavar="REF", help="The agent that the suite names: file.py:name, a URL, cmd:...")
+@click.option("--agent", metavar="REF", help="Agent to name in the suite: file.py:name, a URL or cmd:COMMAND.")
 @store_option
-def command(given: str | None, trace_id: str | None, output: str | None, kind: str | None, **more: str | None) -> int:
-    """Make a suite of traces, or an entry for a dataset of one.
+def command(
+    source: str | None, trace_id: str | None, output: str | None, kind: str | None, **options: str | None
+) -> int:
+    """Turn traces into a suite, or one trace into a dataset entry.
 
-    In a suite, what was asked becomes the input, and what was answered and called is proposed as what is expected: look
-    at it. In an entry, what the application was given and had wrapped becomes the entry's, and what it answered stands
-    under `x-pixie`; what a right answer is like, under `expectation`, is for a person to say.
+    In a suite, the input of a trace becomes the input of a case, and its answer and tool calls become what the case
+    expects. Review them: a trace shows what happened, not what is right. In an entry, the answer is under `x-pixie`,
+    and you write the `expectation`.
     """
-    if given is not None and trace_id is not None:
-        raise UsageError("give --input or --trace, not both")
+    if source is not None and trace_id is not None:
+        raise UsageError("--input and --trace cannot be combined")
     if output is not None and not output.strip():
         raise UsageError("--output must name a file")
     ending = Path(output or "").suffix
     if kind == "suite" or (kind is None and ending in (".yaml", ".yml", ".jsonl")):
-        return _suite(given, trace_id or "last", output, **more)
-    if more["agent"] is not None:
-        raise UsageError("--agent belongs to a suite: say --to suite, or name a file.yaml with --output")
-    return _entry(given, trace_id, output, more["store"])
+        return _suite(source, trace_id or "last", output, **options)
+    if options["agent"] is not None:
+        raise UsageError("--agent needs a suite: add --to suite, or an --output that ends in .yaml")
+    return _entry(source, trace_id, output, options["store"])
 
 
-def _suite(given: str | None, trace_id: str, output: str | None, *, agent: str | None, store: str | None) -> int:
-    if given is not None:
-        traces, path = read_trace_file(Path(given)), Path(given)
+def _suite(source: str | None, trace_id: str, output: str | None, *, agent: str | None, store: str | None) -> int:
+    if source is not None:
+        traces, path = read_trace_file(Path(source)), Path(source)
     else:
         spans = tuple(spans_of(trace_id, store))
         traces, path = [FileTrace(spans, {})], Path(f"trace-{spans[0].trace_id[:8]}" if spans else "trace")
     if not any(trace.spans for trace in traces):
-        raise UsageError("the trace has no spans, so that nothing can be made of it")
-    made = suite_from_traces(traces, path, agent)
+        raise UsageError("the trace has no spans")
+    converted = suite_from_traces(traces, path, agent)
     ending = "" if output in (None, "-") else Path(str(output)).suffix
-    _put(write_text([made.suite], ending or ".yaml").text.rstrip("\n"), output, "suite")
-    for note in made.notes:
+    _write(write_text([converted.suite], ending or ".yaml").text.rstrip("\n"), output, "suite")
+    for note in converted.notes:
         say(f"note: {note}", err=True)
-    say("note: what is expected is what was seen; look at it before you rely on it", err=True)
+    say("note: the expectations are what the trace shows; review them before you rely on them", err=True)
     if agent is None:
-        say("note: the suite names no agent yet; tell `proctor test` the --agent, or add `agent:`", err=True)
+        say("note: the suite names no agent; use `proctor test --agent`, or add `agent:` to it", err=True)
     return 0
 
 
-def _entry(given: str | None, trace_id: str | None, output: str | None, store: str | None) -> int:
-    proposal = proposal_from_store(trace_id or "last", store) if given is None else proposal_from_file(given)
+def _entry(source: str | None, trace_id: str | None, output: str | None, store: str | None) -> int:
+    proposal = proposal_from_store(trace_id or "last", store) if source is None else proposal_from_file(source)
     writer = next((known.case_text for known in formats() if known.case_text is not None), None)
     if writer is None:
-        raise UsageError("no installed tool has entries; say --to suite")
+        raise UsageError("no installed plugin writes entries; use --to suite")
     text = load(writer)(proposal.evaluable, proposal.entry_kwargs)
-    _put(text, output, "entry")
+    _write(text, output, "entry")
     for note in proposal.notes:
         say(f"note: {note}", err=True)
     if proposal.evaluable.expectation is UNSET:
-        say("note: say under 'expectation' what a right answer is like; what was answered is under 'x-pixie'", err=True)
+        say("note: fill in 'expectation' with what a right answer is; the traced answer is under 'x-pixie'", err=True)
     return 0
 
 
-def _put(text: str, output: str | None, noun: str) -> None:
+def _write(text: str, output: str | None, noun: str) -> None:
     if output in (None, "-"):
         say(text)
         return
@@ -102,21 +104,21 @@ def _put(text: str, output: str | None, noun: str) -> None:
 
 
 def proposal_from_file(path: str) -> EntryProposal:
-    """From the only trace that a file holds."""
+    """An entry from the only trace of a file."""
     traces = [found.spans for found in read_trace_file(Path(path))]
     if len(traces) > 1:
-        raise UsageError(f"{path} holds {len(traces)} traces; import it and name one: --trace ID")
+        raise UsageError(f"{path} has {len(traces)} traces; import it with `proctor trace import`, then use --trace ID")
     return proposal_from_spans(traces[0] if traces else ())
 
 
 def proposal_from_store(trace_id: str, store: str | None) -> EntryProposal:
-    """From a kept trace: what its trial asked and heard, or what was seen, where it is of no trial."""
-    kept = Store(read_configuration().store(store), create=False)
-    row = kept.traces.find(trace_id)
-    trial = kept.trial_for_trace(row)
-    return proposal_from_spans(kept.traces.spans(row.no)) if trial is None else proposal_from_trial(trial)
+    """An entry from a stored trace: from its trial if it has one, otherwise from its spans."""
+    stored = Store(read_configuration().store(store), create=False)
+    row = stored.traces.find(trace_id)
+    trial = stored.trial_for_trace(row)
+    return proposal_from_spans(stored.traces.spans(row.no)) if trial is None else proposal_from_trial(trial)
 
 
 def spans_of(trace_id: str, store: str | None) -> Sequence[Span]:
-    kept = Store(read_configuration().store(store), create=False)
-    return kept.traces.spans(kept.traces.find(trace_id).no)
+    stored = Store(read_configuration().store(store), create=False)
+    return stored.traces.spans(stored.traces.find(trace_id).no)

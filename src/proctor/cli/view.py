@@ -16,14 +16,21 @@ from proctor.viewer.sources import open_sources
 
 @click.command("view", cls=DocumentedCommand, examples=("proctor view", "proctor view last --no-open"))
 @click.argument("named", metavar="[RUN|STORE|FILE]...", nargs=-1)
-@click.option("--host", default="127.0.0.1", metavar="ADDRESS", help="Listen elsewhere; every page then needs a token.")
-@click.option("--port", type=click.IntRange(0, 65535), default=0, metavar="N", help="The port (default: any free one).")
-@click.option("--no-open", is_flag=True, help="Open no browser.")
+@click.option(
+    "--host",
+    default="127.0.0.1",
+    metavar="ADDRESS",
+    help="Address to listen on (default: 127.0.0.1); for others, pages need a token.",
+)
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=0, metavar="N", help="Port to listen on (default: any free port)."
+)
+@click.option("--no-open", is_flag=True, help="Do not open a browser.")
 @store_option
 def command(named: tuple[str, ...], host: str, port: int, no_open: bool, store: str | None) -> int:
-    """Show runs in the browser: of the store, of other stores, exported runs (.jsonl) and baselines.
+    """Browse runs in the browser: those of the store, or the named runs, stores, exported runs and baselines.
 
-    Serves this machine alone unless --host names another address. Ctrl-C ends it.
+    Only this machine can connect unless --host names another address. Ctrl-C stops the server.
     """
     try:
         from proctor.viewer.server import serve  # the extra `view` may not be installed

@@ -1,11 +1,11 @@
-"""The baseline: how often each case passed before, as a text file that belongs in git beside the suite.
+"""The baseline: how often each case passed, as a text file that belongs in git next to the suite.
 
-One line per run and case. Lines are sorted and say everything about themselves, so that `merge=union` joins two
-versions of the file without conflict, and adding a run twice changes nothing.
+The file has one line per run and case. Lines are sorted and self-contained, so that git merges two versions of the file
+without a conflict (`merge=union`), and adding a run twice changes nothing.
 
-What a baseline says of a case is decided in one place, `Baseline.lookup`: the sum of the lines that have the same
-content, evaluators and agent, and are in force. A case that changed on purpose restarts: its new lines carry the run
-of the restart in `since`, and lines with an older one, or none, are no longer in force.
+`Baseline.lookup` is the one place that decides what the baseline of a case is: the sum of the lines in force that have
+the same content, evaluators and agent. A case that changed on purpose restarts: its new lines have the run of the
+restart in `since`, and lines with an older `since`, or none, are no longer in force.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ from proctor.results.store.store import Store
 
 VERSION = 1
 PROJECT_BASELINE = "proctor" + BASELINE_SUFFIX
-"""The baseline of suites that have no file of their own."""
+"""The baseline file of suites that are not read from a file."""
 MAX_LINE = 100_000
 
 
 class InvalidBaseline(UsageError):
-    """A baseline that cannot be read; it is left as it is."""
+    """A baseline file that cannot be read. It is not changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class SampleStats:
-    """How many values there were, their mean and their standard deviation."""
+    """The count, mean and standard deviation of some values."""
 
     count: int
     mean: float
@@ -49,7 +49,7 @@ class SampleStats:
 
     @classmethod
     def of(cls, values: Iterable[float | None]) -> SampleStats | None:
-        """The statistics of the values that are there; `None` if there are none."""
+        """The statistics of the finite values; `None` if there are none."""
         known = [value for value in values if value is not None and math.isfinite(value)]
         if not known:
             return None
@@ -59,7 +59,7 @@ class SampleStats:
 
     @classmethod
     def pooled(cls, parts: Iterable[SampleStats | None]) -> SampleStats | None:
-        """The statistics of all values together."""
+        """The statistics of the values of all parts together."""
         known = [part for part in parts if part is not None]
         count = sum(part.count for part in known)
         if not count:
@@ -77,19 +77,19 @@ class SampleStats:
 
 @dataclass(frozen=True, slots=True)
 class CaseIdentity:
-    """What must be the same for trials to say something about each other."""
+    """What must be the same for trials of two runs to be comparable."""
 
     suite: str
     case: str
     agent: str
-    """The agent's name: its code may change, which is what the gate is for."""
+    """The agent's name, not its fingerprint: the gate is there to test changes of its code."""
     content: str
     evaluators: str
 
 
 @dataclass(frozen=True, slots=True)
 class BaselineLine:
-    """How one case went in one run."""
+    """The trials and passes of one case in one run."""
 
     suite: str
     case: str
@@ -100,7 +100,7 @@ class BaselineLine:
     trials: int
     passes: int
     since: str = ""
-    """The run with which the case restarted: lines with an older one are no longer in force."""
+    """The run with which the case restarted; lines with an older one are no longer in force."""
     score: SampleStats | None = None
     seconds: SampleStats | None = None
     usd: SampleStats | None = None
@@ -121,7 +121,7 @@ NAMES = tuple(field.name for field in fields(BaselineLine))
 
 @dataclass(frozen=True, slots=True)
 class CaseBaseline:
-    """What a baseline says of a case, or why it says nothing."""
+    """The baseline of a case, or the reason why it has none."""
 
     identity: CaseIdentity
     record: BaselineRecord | None
@@ -151,9 +151,9 @@ class CaseBaseline:
         return self.record is not None and 0 < self.record.passes < self.record.trials
 
 
-NEW = "it is new"
-CHANGED_CASE = "the case changed since it was recorded"
-CHANGED_EVALUATORS = "its evaluators, thresholds or judge changed since it was recorded"
+NEW = "the case is new"
+CHANGED_CASE = "the case changed since the baseline was recorded"
+CHANGED_EVALUATORS = "its evaluators, thresholds or judge changed since the baseline was recorded"
 
 
 class Baseline:
@@ -163,7 +163,7 @@ class Baseline:
         chosen: dict[tuple[str, ...], BaselineLine] = {}
         for line in lines:
             known = chosen.get(line.key)
-            # a run that was resumed after it was accepted has more trials than the line of its first acceptance
+            # A run that was resumed after it was added to the baseline has more trials than its first line.
             if known is None or (line.since, line.trials) >= (known.since, known.trials):
                 chosen[line.key] = line
         self.lines = tuple(chosen[key] for key in sorted(chosen))
@@ -172,7 +172,7 @@ class Baseline:
             self._by_case.setdefault((line.suite, line.case), []).append(line)
 
     def lookup(self, identity: CaseIdentity) -> CaseBaseline:
-        """What is recorded of a case, all runs together. Everything that shows or uses a baseline asks here."""
+        """The baseline of a case over all its runs. Everything that shows or uses a baseline calls this."""
         recorded = self._by_case.get((identity.suite, identity.case), [])
         own = [line for line in recorded if line.agent == identity.agent]
         same = [line for line in own if line.content == identity.content]
@@ -198,11 +198,11 @@ class Baseline:
         )
 
     def cases(self) -> list[CaseBaseline]:
-        """What is recorded of every case, in the order of the file; of a case that changed, of each of its versions."""
+        """The baseline of every case, in the order of the file; one per version of a case that changed."""
         return [self.lookup(identity) for identity in dict.fromkeys(line.identity for line in self.lines)]
 
     def latest_cases(self) -> list[CaseBaseline]:
-        """The same for each case and agent as it was in its latest run only."""
+        """The baseline of every case and agent, only for the version in its latest run."""
         latest: dict[tuple[str, str, str], CaseIdentity] = {}
         for line in sorted(self.lines, key=lambda line: line.run):
             latest[line.suite, line.case, line.agent] = line.identity
@@ -214,7 +214,7 @@ class Baseline:
 
 
 def lines_in_force(lines: Sequence[BaselineLine]) -> list[BaselineLine]:
-    """The lines about one case that count: those since its latest restart."""
+    """The lines of a case that count: those since its latest restart."""
     latest = max((line.since for line in lines), default="")
     return [line for line in lines if line.since == latest]
 
@@ -230,12 +230,12 @@ def _missing_because(
     if own:
         return CHANGED_CASE
     if recorded:
-        return f"it was recorded with the agent {recorded[-1].agent} only, not with {identity.agent}"
+        return f"its baseline was recorded with the agent {recorded[-1].agent}, not with {identity.agent}"
     return NEW
 
 
 def baseline_path(suite: str | Path | None) -> Path:
-    """Where the baseline of a suite stands: beside its file, else in the working folder."""
+    """The baseline file of a suite: next to the suite's file, or else in the working folder."""
     if suite is None:
         return Path(PROJECT_BASELINE)
     path = Path(suite)
@@ -243,13 +243,13 @@ def baseline_path(suite: str | Path | None) -> Path:
 
 
 def read_baseline(path: Path) -> Baseline:
-    """The baseline in a file; one that is damaged is refused with the place, and left as it is."""
+    """Read a baseline file; raises `InvalidBaseline` with the line if it is damaged."""
     try:
         text = path.read_bytes().decode("utf-8")
     except UnicodeDecodeError as error:
-        raise InvalidBaseline(f"{path}: is not UTF-8 text (byte {error.start}); restore it from git") from None
+        raise InvalidBaseline(f"{path}: not UTF-8 text (byte {error.start}); restore the file from git") from None
     except OSError as error:
-        raise InvalidBaseline(f"{path}: the baseline cannot be read: {error.strerror or error}") from None
+        raise InvalidBaseline(f"{path}: cannot read the baseline: {error.strerror or error}") from None
     return Baseline(_lines(path, text))
 
 
@@ -264,50 +264,50 @@ def _lines(path: Path, text: str) -> Iterable[BaselineLine]:
 
 
 def parse_line(text: str) -> BaselineLine:
-    """One line; raises `ValueError` that says what is wrong with it."""
+    """Parse one line; raises `ValueError` with what is wrong."""
     if text.startswith(("<<<<<<<", "=======", ">>>>>>>", "|||||||")):
         raise ValueError(
-            "is a mark of a merge that git left to you; keep the lines of both sides (with "
-            "`*.baseline.jsonl merge=union` in .gitattributes git does that itself)"
+            "merge conflict marker; keep the lines of both sides (with `*.baseline.jsonl merge=union` in "
+            ".gitattributes, git does that by itself)"
         )
     if len(text) > MAX_LINE:
-        raise ValueError("is longer than any line of a baseline; restore the file from git")
+        raise ValueError("longer than any line of a baseline; restore the file from git")
     try:
         data = json.loads(text)
     except (ValueError, RecursionError):
         raise ValueError(
-            "is not a whole line of a baseline; the file was cut off or edited, restore it from git"
+            "not a complete line of a baseline; the file was cut off or edited, restore it from git"
         ) from None
     if not isinstance(data, dict):
-        raise ValueError("is no line of a baseline, which is an object; restore the file from git")
-    return _checked(data)
+        raise ValueError("not a JSON object, so not a line of a baseline; restore the file from git")
+    return _line_from(data)
 
 
-def _checked(data: dict[str, Json]) -> BaselineLine:
+def _line_from(data: dict[str, Json]) -> BaselineLine:
     version = data.pop("v", None)
     if isinstance(version, int) and version > VERSION:
         raise ValueError(
-            f"was written by a newer Proctor (baseline version {version}, this one knows {VERSION}); update it"
+            f"written by a newer Proctor (baseline version {version}; this Proctor reads {VERSION}); update Proctor"
         )
     if version != VERSION:
-        raise ValueError(f'has no version: each line begins with {{"v": {VERSION}, ...')
+        raise ValueError(f'no version; each line must begin with {{"v": {VERSION}, ...')
     for name in data:
         if name not in NAMES:
-            raise ValueError(f"{name!r} is not a known key{did_you_mean(name, NAMES)}")
-    made = {name: _typed(name, data[name]) for name in NAMES if name in data}
-    missing = [field.name for field in fields(BaselineLine) if field.name not in made and _is_required(field)]
+            raise ValueError(f"unknown key {name!r}{did_you_mean(name, NAMES)}")
+    values = {name: _checked_value(name, data[name]) for name in NAMES if name in data}
+    missing = [field.name for field in fields(BaselineLine) if field.name not in values and _is_required(field)]
     if missing:
-        raise ValueError(f"has no {missing[0]!r}; restore the file from git")
-    if not 0 <= made["passes"] <= made["trials"] or made["trials"] < 1:
-        raise ValueError(f"{made['passes']} passes of {made['trials']} trials cannot have been recorded")
-    return BaselineLine(**made)
+        raise ValueError(f"key {missing[0]!r} is missing; restore the file from git")
+    if not 0 <= values["passes"] <= values["trials"] or values["trials"] < 1:
+        raise ValueError(f"{values['passes']} passes of {values['trials']} trials is impossible")
+    return BaselineLine(**values)
 
 
 def _is_required(field: Any) -> bool:
     return field.name not in (*STATISTICS, "since")
 
 
-def _typed(name: str, value: Json) -> Any:
+def _checked_value(name: str, value: Json) -> Any:
     if name in ("trials", "passes"):
         if not isinstance(value, int) or isinstance(value, bool):
             raise ValueError(f"{name} must be a whole number, not {to_text(value, 60)}")
@@ -315,14 +315,15 @@ def _typed(name: str, value: Json) -> Any:
     if name in STATISTICS:
         numbers = isinstance(value, list) and all(isinstance(n, int | float) and math.isfinite(n) for n in value)
         if not numbers or len(value) != 3 or not isinstance(value[0], int) or value[0] < 1 or value[2] < 0:
-            raise ValueError(f"{name} must be [how many, mean, standard deviation], not {to_text(value, 60)}")
+            raise ValueError(f"{name} must be [count, mean, standard deviation], not {to_text(value, 60)}")
         return SampleStats(value[0], float(value[1]), float(value[2]))
     if not isinstance(value, str):
-        raise ValueError(f"{name} must be text, not {to_text(value, 60)}")
+        raise ValueError(f"{name} must be a string, not {to_text(value, 60)}")
     return value
 
 
 def write_line(line: BaselineLine) -> str:
+    """The line as text; numbers are rounded to six digits."""
     data: dict[str, Json] = {"v": VERSION}
     for name in NAMES:
         value = getattr(line, name)
@@ -330,7 +331,7 @@ def write_line(line: BaselineLine) -> str:
             data[name] = [value.count, _short(value.mean), _short(value.deviation)]
         elif value is not None and value != "":
             data[name] = value
-    for name in ("suite", "case", "agent"):  # may be empty, and are needed
+    for name in ("suite", "case", "agent"):  # required, even if they are empty
         data.setdefault(name, "")
     return json.dumps(data, separators=(",", ":")) + "\n"
 
@@ -340,7 +341,7 @@ def _short(number: float) -> float:
 
 
 def write_baseline(path: Path, baseline: Baseline) -> bool:
-    """Write the file whole or not at all; says whether anything changed."""
+    """Write the file completely or not at all; returns whether it changed."""
     text = baseline.text()
     if path.is_file() and path.read_bytes() == text.encode():
         return False
@@ -350,48 +351,46 @@ def write_baseline(path: Path, baseline: Baseline) -> bool:
 
 
 def trial_score(trial: TrialSummary) -> float | None:
-    """The mean of the scores that decide a trial; `None` if none of them is a number."""
+    """The mean of the scores that count; `None` if none of them is a number."""
     values = [row.value for row in trial.scores if not row.report_only and row.value is not None]
     return math.fsum(values) / len(values) if values else None
 
 
 def baseline_of_run(run: Run) -> Baseline:
-    """One run alone as the baseline."""
+    """A single run as the baseline."""
     return Baseline(_lines_to_record(run))
 
 
 def _lines_to_record(run: Run) -> list[BaselineLine]:
     lines = lines_of_run(run)
     if not lines:
-        raise StoreError(
-            f"run {run.id} has no trial of its own that passed or failed, so that nothing can be learned from it"
-        )
+        raise StoreError(f"run {run.id} has no new trial that passed or failed, so it cannot be a baseline")
     return lines
 
 
 def lines_of_run(run: Run) -> list[BaselineLine]:
-    """One line for each case that passed or failed in a stored run."""
+    """One line per case that passed or failed in a stored run."""
     lines = []
     for identity, trials in _trials_by_identity(run).items():
-        settled = [trial for trial in trials if trial.outcome in (Outcome.PASSED, Outcome.FAILED)]
-        if settled:
+        decided = [trial for trial in trials if trial.outcome in (Outcome.PASSED, Outcome.FAILED)]
+        if decided:
             lines.append(
                 BaselineLine(
                     **{field.name: getattr(identity, field.name) for field in fields(CaseIdentity)},
                     run=run.id,
-                    trials=len(settled),
-                    passes=sum(trial.outcome is Outcome.PASSED for trial in settled),
-                    score=SampleStats.of(trial_score(trial) for trial in settled),
-                    seconds=SampleStats.of(trial.duration_ms / 1000 for trial in settled),
-                    usd=SampleStats.of(trial.cost_usd for trial in settled),
-                    tokens=SampleStats.of(trial.tokens for trial in settled),
+                    trials=len(decided),
+                    passes=sum(trial.outcome is Outcome.PASSED for trial in decided),
+                    score=SampleStats.of(trial_score(trial) for trial in decided),
+                    seconds=SampleStats.of(trial.duration_ms / 1000 for trial in decided),
+                    usd=SampleStats.of(trial.cost_usd for trial in decided),
+                    tokens=SampleStats.of(trial.tokens for trial in decided),
                 )
             )
     return lines
 
 
 def _trials_by_identity(run: Run) -> dict[CaseIdentity, list[TrialSummary]]:
-    """The trials of a stored run. Answers that it took from earlier runs say nothing new and are left out."""
+    """The trials of a stored run, without those that reuse answers of earlier runs: they are not new evidence."""
     agents = {info.name: info.agent for info in run.suites}
     identities: dict[CaseAddress, CaseIdentity] = {}
     trials: dict[CaseIdentity, list[TrialSummary]] = {}
@@ -403,8 +402,8 @@ def _trials_by_identity(run: Run) -> dict[CaseIdentity, list[TrialSummary]]:
             keys = run.scoring_keys.get(trial.suite)
             if keys is None:
                 raise UsageError(
-                    f"run {run.id} does not say what its scores rest on, since an older Proctor or pytest made it; "
-                    "make another with `proctor test`"
+                    f"run {run.id} comes from an older Proctor or from pytest and does not record how it was scored; "
+                    "run `proctor test` and use that run"
                 )
             evaluators = keys.get(trial.case.id, keys[""])
             identities[address] = CaseIdentity(*address, agents[trial.suite], content_key(trial.case), evaluators)
@@ -414,28 +413,28 @@ def _trials_by_identity(run: Run) -> dict[CaseIdentity, list[TrialSummary]]:
 
 @dataclass(frozen=True, slots=True)
 class BaselineUpdate:
-    """What adding a run did to one file."""
+    """The result of adding a run to one baseline file."""
 
     path: Path
     cases: int
     trials: int
     restarted: int
-    """Cases whose record begins with this run."""
+    """Number of cases whose baseline starts again with this run."""
     created: bool
     changed: bool
 
 
 def update_baseline(run: Run, target: Path | None = None, *, restart: bool = False) -> list[BaselineUpdate]:
-    """Add a run to the baselines of its suites, or to `target`; nothing is written unless all of it can be.
+    """Add a run to the baselines of its suites, or to `target`. Writes all files or none.
 
-    Cases that the gate found to be worse or better restart: what they did before does not count any more. With
-    `restart`, all cases of the run do.
+    Cases that regressed or improved according to the gate restart: their earlier trials no longer count. With
+    `restart`, all cases of the run restart.
     """
     if run.status is not RunStatus.FINISHED:
         planned = sum(info.planned for info in run.suites)
         raise UsageError(
-            f"run {run.id} was interrupted after {len(run.summaries):,} of {planned:,} trials; continue it with "
-            "`proctor test --resume`, then accept it"
+            f"run {run.id} was interrupted after {len(run.summaries):,} of {planned:,} trials; finish it with "
+            "`proctor test --resume` first"
         )
     files = {info.name: target or baseline_path(info.path) for info in run.suites}
     by_file: dict[Path, list[BaselineLine]] = {}
@@ -459,7 +458,7 @@ def update_baseline(run: Run, target: Path | None = None, *, restart: bool = Fal
 
 
 def _cases_to_restart(run: Run) -> set[CaseAddress]:
-    """The cases that changed according to the gate; all of them if the suite as a whole did."""
+    """The cases that changed according to the gate; all cases after a suite-wide regression."""
     if run.gate is None:
         return set()
     changed = run.gate.with_status(CaseStatus.REGRESSED, CaseStatus.IMPROVED)
@@ -476,32 +475,32 @@ def _update_file(path: Path, lines: list[BaselineLine], known: Baseline, run: st
 
 
 def baselines_of_suites(
-    paths: Mapping[str, Path | None], wanted: str | None, store: Store | None
+    paths: Mapping[str, Path | None], option: str | None, store: Store | None
 ) -> tuple[dict[str, Baseline], str]:
     """The baseline of each suite, and where they were read from.
 
-    `paths`: the file of each suite by the suite's name; `wanted`: what `--baseline` names, for all of them.
+    `paths` has the file of each suite by the suite's name; `option` is the value of `--baseline`, used for all suites.
     """
-    if wanted is not None:
-        return dict.fromkeys(paths, baseline_from_option(wanted, store)), wanted
+    if option is not None:
+        return dict.fromkeys(paths, baseline_from_option(option, store)), option
     files = {name: baseline_path(path) for name, path in paths.items()}
     baselines = {file: read_baseline(file) if file.is_file() else Baseline() for file in dict.fromkeys(files.values())}
-    there = [str(file) for file in baselines if file.is_file()]
-    return {name: baselines[file] for name, file in files.items()}, ", ".join(there) or "none"
+    existing = [str(file) for file in baselines if file.is_file()]
+    return {name: baselines[file] for name, file in files.items()}, ", ".join(existing) or "none"
 
 
-def baseline_from_option(wanted: str, store: Store | None) -> Baseline:
+def baseline_from_option(option: str, store: Store | None) -> Baseline:
     """The baseline that `--baseline` names: a file, or a run in the store."""
-    path = Path(wanted)
+    path = Path(option)
     if path.is_file():
         return read_baseline(path)
     if path.suffix == ".jsonl" or path.parent != Path():
-        raise UsageError(f"--baseline: there is no file {wanted}; make it with `proctor baseline accept`")
+        raise UsageError(f"--baseline: no file {option}; create it with `proctor baseline accept --baseline {option}`")
     if store is None:
-        raise UsageError(f"--baseline {wanted}: names no file, and no runs are kept here")
-    run = store.find_run(wanted)
+        raise UsageError(f"--baseline {option}: no such file, and no runs are stored here")
+    run = store.find_run(option)
     if run.status is not RunStatus.FINISHED:
         raise UsageError(
-            f"--baseline {wanted}: run {run.id} was interrupted, so that it is no measure of what is usual"
+            f"--baseline {option}: run {run.id} was interrupted; finish it with `proctor test --resume` first"
         )
     return baseline_of_run(run)

@@ -1,12 +1,14 @@
-"""What is usual of a case: what was recorded of it, and what that says about its pass rate.
+"""The pass rate of a case, as far as its baseline shows it.
 
-Ten passes of ten do not make a rate of 100 %. So a rate is never a number here but a `RateBelief`: a mixture of Beta
-distributions, which says how likely each rate is. A few recorded trials leave a wide belief, many a narrow one.
+The obvious estimate, passes divided by trials, is wrong where it matters most: ten passes of ten do not make a rate of
+100 %, yet with that rate a single failure would prove a regression. So a rate is never a number here but a
+`RateBelief`: a mixture of Beta distributions, which says how likely each rate is. Few recorded trials leave a wide
+belief, many leave a narrow one.
 
-Ten of ten mean more in a suite where nearly every case is certain than in one where all of them vary. `SuitePrior`
-learns that from the recorded trials of the whole suite: it takes a grid of mixtures (a share of nearly certain cases,
-a share of cases that vary, a few that may have any rate), weighs each by how well it explains what was recorded, and
-averages.
+Ten of ten means more in a suite where nearly every case always passes than in one where all cases vary. `SuitePrior`
+learns that from the recorded trials of the whole suite: it takes a grid of mixtures (a share of nearly certain cases, a
+share of varying cases, a few outliers that may have any rate), weights each by how well it explains the recorded
+trials, and averages.
 """
 
 from __future__ import annotations
@@ -20,11 +22,11 @@ from functools import lru_cache
 MIN_SCORES = 5
 SCORE_DEVIATIONS = 3.0
 SCORE_MARGIN = 0.1
-"""A score is far below the usual range if it is this many standard deviations, and at least this much, below the mean
-of the recorded ones; fewer recorded scores than that say nothing."""
+"""A score is far below the baseline if it is this many standard deviations, and at least this much, below the mean of
+the recorded scores, and at least `MIN_SCORES` were recorded."""
 
 OUTLIER_SHARE = 0.05
-"""The share of cases that may have any rate: it keeps an odd case of a uniform suite from being drawn to the others."""
+"""The share of cases that may have any rate, so that the belief about an unusual case is not pulled to the others."""
 
 # The grid of mixtures: Beta parameters of nearly certain cases, of cases that vary, and the shares of the former.
 CERTAIN = tuple((float(weight), 1.0) for weight in (10, 25, 60, 150, 400))
@@ -35,7 +37,7 @@ NEGLIGIBLE = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class BaselineRecord:
-    """What was recorded of a case before this run."""
+    """The trials of a case in its baseline."""
 
     trials: int
     passes: int
@@ -44,11 +46,11 @@ class BaselineRecord:
 
     def __post_init__(self) -> None:
         if not 0 <= self.passes <= self.trials:
-            raise ValueError(f"{self.passes} passes of {self.trials} trials cannot have been recorded")
+            raise ValueError(f"{self.passes} passes of {self.trials} trials is impossible")
 
     @property
     def lowest_expected_score(self) -> float | None:
-        """Scores below this are far below the usual range; `None` if too few were recorded."""
+        """Lower scores are far below the baseline; `None` if too few scores were recorded."""
         if self.score_mean is None or self.score_deviation is None or self.trials < MIN_SCORES:
             return None
         return self.score_mean - max(SCORE_MARGIN, SCORE_DEVIATIONS * self.score_deviation)
@@ -56,7 +58,7 @@ class BaselineRecord:
 
 @dataclass(frozen=True, slots=True)
 class RateBelief:
-    """What is believed about one pass rate: a weighted mixture of Beta distributions."""
+    """A belief about one pass rate: a weighted mixture of Beta distributions."""
 
     parts: tuple[tuple[float, float, float], ...]
     """Weight, and the two parameters of the Beta distribution (1 + passes and 1 + failures, roughly)."""
@@ -66,12 +68,14 @@ class RateBelief:
         return math.fsum(weight * a / (a + b) for weight, a, b in self.parts)
 
     def updated(self, passes: int, failures: int) -> RateBelief:
-        """The belief after further trials."""
-        weighted = [(weight * _chance(a, b, passes, failures), a + passes, b + failures) for weight, a, b in self.parts]
-        return _normalised(weighted)
+        """The belief after more trials."""
+        weighted = [
+            (weight * _probability(a, b, passes, failures), a + passes, b + failures) for weight, a, b in self.parts
+        ]
+        return _normalized(weighted)
 
     def sequence_probabilities(self, trials: int) -> list[list[float]]:
-        """`[n][passes]`: the chance of one particular sequence of `n` outcomes with so many passes, up to `trials`."""
+        """`[n][passes]`: the probability of one particular sequence of `n` outcomes with that many passes."""
         table = [[0.0] * (n + 1) for n in range(trials + 1)]
         for weight, a, b in self.parts:
             row = [weight]
@@ -87,23 +91,23 @@ class RateBelief:
 
 
 ANY_RATE = RateBelief(((1.0, 1.0, 1.0),))
-"""Belief about a rate of which nothing is known."""
+"""The belief about a rate of which nothing is known."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Mixture:
-    """One way the rates of a suite may be distributed, and how believable it is."""
+    """One possible distribution of the rates of a suite, and its weight."""
 
     weight: float
     shares: tuple[tuple[int, float], ...]
-    """Position among the components, and its share of the cases."""
+    """The position of each component in `COMPONENTS`, and its share of the cases."""
 
 
 COMPONENTS = (*CERTAIN, *VARYING, (1.0, 1.0))
 
 
 class SuitePrior:
-    """How the rates of a suite are distributed, learned from the recorded trials of all its cases."""
+    """The distribution of the rates in a suite, learned from the recorded trials of all its cases."""
 
     def __init__(self, records: Iterable[tuple[int, int]]) -> None:
         """`records`: passes and trials of each case."""
@@ -113,7 +117,7 @@ class SuitePrior:
         self._beliefs: dict[tuple[int, int], RateBelief] = {}
 
     def belief(self, passes: int, trials: int) -> RateBelief:
-        """What is believed about the rate of a case with this record."""
+        """The belief about the rate of a case with this many passes and trials in its baseline."""
         record = (passes, trials)
         if record not in self._beliefs:
             fit = self._fits.setdefault(record, _fit(passes, trials))
@@ -126,14 +130,14 @@ class SuitePrior:
                 weights[other] += scale * there
                 weights[anything] += scale * odd
             parts = [(w, a + passes, b + trials - passes) for w, (a, b) in zip(weights, COMPONENTS, strict=True)]
-            self._beliefs[record] = _normalised(parts)
+            self._beliefs[record] = _normalized(parts)
         return self._beliefs[record]
 
 
 def _weighted_mixtures(
     counts: Counter[tuple[int, int]], fits: dict[tuple[int, int], tuple[float, ...]]
 ) -> list[_Mixture]:
-    """Every mixture of the grid with its posterior weight; those that explain next to nothing are left out."""
+    """The mixtures of the grid with their posterior weights, without those of negligible weight."""
     records = [(count, fits[record]) for record, count in counts.items()]
     anything = len(COMPONENTS) - 1
     weighed: list[tuple[float, tuple[tuple[int, float], ...]]] = []
@@ -156,17 +160,17 @@ def _weighted_mixtures(
 @lru_cache(maxsize=4096)
 def _fit(passes: int, trials: int) -> tuple[float, ...]:
     """How well each component explains a record, relative to the best of them."""
-    logs = [_log_chance(a, b, passes, trials - passes) for a, b in COMPONENTS]
+    logs = [_log_probability(a, b, passes, trials - passes) for a, b in COMPONENTS]
     best = max(logs)
     return tuple(max(math.exp(value - best), 1e-300) for value in logs)
 
 
-def _chance(a: float, b: float, passes: int, failures: int) -> float:
-    return math.exp(_log_chance(a, b, passes, failures))
+def _probability(a: float, b: float, passes: int, failures: int) -> float:
+    return math.exp(_log_probability(a, b, passes, failures))
 
 
-def _log_chance(a: float, b: float, passes: int, failures: int) -> float:
-    """Log of the chance of one particular sequence under a Beta-distributed rate."""
+def _log_probability(a: float, b: float, passes: int, failures: int) -> float:
+    """Log of the probability of one particular sequence of outcomes under a Beta-distributed rate."""
     return (
         math.lgamma(a + passes)
         - math.lgamma(a)
@@ -177,7 +181,7 @@ def _log_chance(a: float, b: float, passes: int, failures: int) -> float:
     )
 
 
-def _normalised(parts: Sequence[tuple[float, float, float]]) -> RateBelief:
+def _normalized(parts: Sequence[tuple[float, float, float]]) -> RateBelief:
     most = max(weight for weight, _, _ in parts)
     likely = [part for part in parts if part[0] > most * NEGLIGIBLE]
     total = math.fsum(weight for weight, _, _ in likely)

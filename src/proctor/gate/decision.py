@@ -1,6 +1,6 @@
 """The decision: which trials to run next, and what the outcomes prove.
 
-The gate runs nothing. Its caller runs what it asks for and records the outcomes, until it asks for nothing:
+The gate runs nothing. Its caller runs the trials it requests and records the outcomes, until it requests none:
 
     gate = Gate({("desk", "refund"): BaselineRecord(trials=10, passes=10)})
     while requests := gate.next_trials():
@@ -8,14 +8,16 @@ The gate runs nothing. Its caller runs what it asks for and records the outcomes
             gate.record(request.case, run(request))
     gate.result().verdict
 
-The loop: every case runs once; the first outcome selects the suspects. Suspects run again, the loudest first, until
-each is regressed, cleared or at its limit of trials. If then no case is proven but the suite as a whole looks worse,
-every case runs again, for up to three looks at the suite.
+Every case runs once, and the first outcome selects the suspects. Suspects are re-run, those with the highest score
+first, until each is regressed, cleared or at its limit of trials. If then no case is proven but the suite as a whole
+looks worse, every case runs again, for up to three looks at the suite.
 
-`_decide` is a step-down: the suspect with the highest score is compared with what any of the suspects would reach by
-chance; if it is proven, it leaves the group, and the next one is compared with the rest. How alpha is spent is in the
-constants below. The tests themselves are behind `CaseTest` and `SuiteTest`, made by `_case_test` and `_suite_test`: a
-test with two versions of the agent is chosen there.
+Why not simply repeat every failed case five times and call it regressed if it fails three times? Because with many
+cases and many looks, some unchanged flaky case will do that on most days. `_decide` therefore uses a step-down test:
+the suspect with the highest score is compared with what any of the suspects would reach by chance; if it is proven, it
+leaves the group, and the next one is compared with the rest. The constants below say how alpha is spent. The tests are
+behind `CaseTest` and `SuiteTest`, created by `_case_test` and `_suite_test`; a test with two versions of the agent
+would be chosen there.
 """
 
 from __future__ import annotations
@@ -41,44 +43,46 @@ from proctor.results.gate_result import NEW_ARM, CaseStatus, GatedCaseResult, Ga
 from proctor.results.run import Outcome
 
 SUSPECTS_SHARE = 0.33
+"""The share of alpha that is spent on all suspects together; `SUITE_TEST_SHARES` has the others."""
 
 SUITE_DOUBT = 0.2
-"""A further round of the whole suite is run while the suite-level p-value of the last one is at most this."""
+"""The whole suite runs again while the p-value of the last look at it is at most this."""
 
 DOUBT_FACTOR = 2.0
-"""Times alpha: a suspect that passed again and whose p-value is above this is no longer in doubt."""
+"""A suspect that passed a re-run is no longer in doubt if its p-value is above this many times alpha."""
 
 IMPROVED_BELOW = 0.1
-"""A case that passed has improved if the probability of that was at most this."""
+"""A case that passed has improved if its baseline gave a pass at most this probability."""
 
 FORECAST_TRIALS = 60
-"""How many trials of an undecided case are considered when the gate says how many it would take."""
+"""The most re-runs that are considered in the forecast of how many would decide an undecided case."""
 
 
 class TrialRequest(NamedTuple):
-    """A trial that the gate asks for: one execution of a case by one version of the agent."""
+    """A trial that the gate requests: one execution of a case by one version of the agent."""
 
     case: CaseAddress
     arm: str = NEW_ARM
 
 
 class CaseProgress:
-    """One case in this run: what came of its trials, and what that says so far."""
+    """One case in this run: the outcomes of its trials, and its status after them."""
 
     def __init__(self, record: BaselineRecord | None, *, is_quarantined: bool = False) -> None:
         self.record = record if record is not None and record.trials > 0 else None
         self.is_quarantined = is_quarantined
         self.outcomes: list[Outcome] = []
-        """Of every trial, errors included."""
+        """The outcomes of all trials, errors included."""
         self.first_score: float | None = None
         self.passed: list[bool] = []
-        """Of the trials that passed or failed."""
+        """For each trial that passed or failed, whether it passed."""
         self.within_usual: list[bool] = []
-        """For each of those, whether it is as usual: it passed and, if the case is a suspect by score, scored so."""
+        """For each of those, whether it is as good as the baseline: it passed and, for a suspect by score, did not
+        score far below it."""
         self.by_score = False
         self.test: CaseTest | None = None
         self.potential_score = 0.0
-        """The highest score that the test of a suspect could have reached at the beginning."""
+        """The highest score that the test of a suspect could reach when it became one."""
         self.p_value: float | None = None
         self.status = CaseStatus.UNMEASURED if self.record else CaseStatus.NEW
         if is_quarantined:
@@ -110,7 +114,7 @@ class CaseProgress:
 
 
 class Gate:
-    """Decides, outcome by outcome, which cases to run again and when it is sure."""
+    """Decides after each round which cases to re-run, and when the result is certain."""
 
     def __init__(
         self,
@@ -118,7 +122,7 @@ class Gate:
         settings: GateSettings | None = None,
         quarantined: Collection[CaseAddress] = (),
     ) -> None:
-        """`records`: what was recorded of each case of the run. Those in `quarantined` are only counted."""
+        """`records`: the baseline of each case of the run. Cases in `quarantined` are counted but never decide."""
         self.settings = settings or GateSettings()
         self._cases = {
             case: CaseProgress(record, is_quarantined=case in quarantined) for case, record in records.items()
@@ -132,7 +136,7 @@ class Gate:
         self._stopped: str | None = None
 
     def record(self, case: CaseAddress, outcome: Outcome, score: float | None = None, arm: str = NEW_ARM) -> None:
-        """Count one outcome. Only a trial that passed or failed is evidence of anything."""
+        """Count one outcome. Only a trial that passed or failed is evidence."""
         progress = self._cases[case]
         progress.outcomes.append(outcome)
         if progress.attempts == 1:
@@ -154,26 +158,26 @@ class Gate:
         return self._cases[case].attempts
 
     def next_trials(self) -> list[TrialRequest]:
-        """The trials to run, the most telling first: one of every case at first, none when the gate is sure."""
+        """The trials to run next, the most informative first: every case at the beginning, none when it is decided."""
         if self._stopped:
             return []
-        if unmade := [TrialRequest(case) for case, progress in self._gated.items() if not progress.attempts]:
-            return unmade
+        if first := [TrialRequest(case) for case, progress in self._gated.items() if not progress.attempts]:
+            return first
         self._decide()
-        wanted = self._suspect_trials() or self._suite_round()
-        if wanted and self.settings.budget is not None:
+        requests = self._suspect_trials() or self._suite_round()
+        if requests and self.settings.budget is not None:
             left = self.settings.budget - self._extra_trials
             if left <= 0:
-                self.stop("the budget of further trials is spent")
-            wanted = wanted[: max(0, left)]
-        return wanted
+                self.stop("the budget of extra trials is spent")
+            requests = requests[: max(0, left)]
+        return requests
 
     def stop(self, reason: str) -> None:
-        """End the gate early, because the user's money or time is spent; what is undecided stays undecided."""
+        """End the gate early, for example because the budget is spent; undecided cases stay undecided."""
         self._stopped = self._stopped or reason
 
     def result(self) -> GateResult:
-        """What the outcomes so far prove. `proctor.gate.verdict` adds what else decides a run, and the reason."""
+        """The result so far. `proctor.gate.verdict` adds what else decides a run, and the reason."""
         self._decide()
         suite_wide = self._suite_wide()
         return GateResult(
@@ -193,7 +197,7 @@ class Gate:
         return sum(max(0, progress.attempts - 1) for progress in self._gated.values())
 
     def _classify(self, progress: CaseProgress, passed: bool, score: float | None) -> None:
-        """The first outcome selects the suspects, and is no evidence against them."""
+        """Set the status of a case after its first outcome, which selects suspects but is not evidence against them."""
         record = progress.record
         if record is None:
             return
@@ -213,20 +217,22 @@ class Gate:
         return BaselineCaseTest(self._table(record, by_score, self.settings.max_trials))
 
     def _table(self, record: BaselineRecord, by_score: bool, trials: int) -> ScoreTable:
-        """The scores of a suspect; suspects with the same record share them."""
+        """The scores of a suspect. Suspects with the same baseline share a table."""
         key = (BaselineRecord(record.trials, record.trials if by_score else record.passes), by_score, trials)
         if key not in self._tables:
-            # Each recorded score was within the usual range, so a suspect by score has only passes to learn from.
-            usual = ANY_RATE.updated(record.trials, 0) if by_score else self._prior.belief(record.passes, record.trials)
-            # If nothing changed, the outcome that made it a suspect is one more observation of its usual rate.
-            self._tables[key] = ScoreTable(usual.updated(0, 1), trials)
+            # All recorded scores were within the range, so a suspect by score has only passes in its baseline.
+            unchanged = (
+                ANY_RATE.updated(record.trials, 0) if by_score else self._prior.belief(record.passes, record.trials)
+            )
+            # If nothing changed, the outcome that made it a suspect is one more observation of its rate.
+            self._tables[key] = ScoreTable(unchanged.updated(0, 1), trials)
         return self._tables[key]
 
     def _suspects(self) -> list[tuple[CaseProgress, CaseTest]]:
         return [(progress, progress.test) for progress in self._gated.values() if progress.test]
 
     def _decide(self) -> None:
-        """Step down from the loudest suspect: each is compared with all that are not yet proven."""
+        """Step down from the suspect with the highest score: each is compared with all that are not yet proven."""
         suspects = self._suspects()
         remaining: Counter[NullModel] = Counter(test.null for _, test in suspects)
         measured = sorted(
@@ -252,7 +258,7 @@ class Gate:
         return self._critical[key]
 
     def _is_cleared(self, progress: CaseProgress, test: CaseTest, critical: float) -> bool:
-        """Whether it behaves as usual, or cannot be proven any more and little speaks against it."""
+        """Whether its re-runs are as good as the baseline, or cannot prove a regression any more."""
         if test.is_unchanged:
             return True
         doubtful = progress.rerun_passes == 0 or (progress.p_value or 0.0) <= DOUBT_FACTOR * self.settings.alpha
@@ -261,41 +267,41 @@ class Gate:
         return test.is_exhausted or test.reachable_score < critical
 
     def _suspect_trials(self) -> list[TrialRequest]:
-        wanted = [
+        candidates = [
             (-progress.test.score, -progress.potential_score, at, case, progress.test.next_arms())
             for at, (case, progress) in enumerate(self._gated.items())
             if progress.test
             and progress.status is CaseStatus.UNDECIDED
             and progress.attempts <= self.settings.max_trials
         ]
-        return [TrialRequest(case, arm) for *_, case, arms in sorted(wanted) for arm in arms]
+        return [TrialRequest(case, arm) for *_, case, arms in sorted(candidates) for arm in arms]
 
     def _suite_round(self) -> list[TrialRequest]:
-        """The next round of the whole suite, while the suite-level test is in doubt and no single case answers it.
+        """The next round of the whole suite, while its test is in doubt and no single case has regressed.
 
-        A round runs every case: those with the best record are partly those that were lucky, so to choose by the record
-        would make a suite look worse than it was.
+        A round runs every case. Choosing the cases with the best baselines would be wrong: some of those were just
+        lucky, so the suite would look worse than it is.
         """
         if not self._looks:
             self._looks.append(self._suite_test(1))
         while self._wants_another_look():
             rounds = len(self._looks) + 1
-            wanted = [TrialRequest(case) for case, progress in self._measured().items() if progress.attempts < rounds]
-            if wanted:
-                return wanted
+            requests = [TrialRequest(case) for case, progress in self._measured().items() if progress.attempts < rounds]
+            if requests:
+                return requests
             self._looks.append(self._suite_test(rounds))
         return []
 
     def _wants_another_look(self) -> bool:
         if self._any_regressed() or self._suite_p_value(self._looks) <= self.settings.alpha:
             return False
-        most = min(len(SUITE_TEST_SHARES), self.settings.max_trials + 1)
+        max_looks = min(len(SUITE_TEST_SHARES), self.settings.max_trials + 1)
         last = self._looks[-1]
-        # One failing case is a suspect's matter, not a drift: it is not worth another round of the whole suite.
-        return len(self._looks) < most and last.failing > 1 and last.p_worse <= SUITE_DOUBT
+        # A single failing case is a suspect and not worth another round of the whole suite.
+        return len(self._looks) < max_looks and last.failing > 1 and last.p_worse <= SUITE_DOUBT
 
     def _suite_test(self, rounds: int) -> SuiteTest:
-        """Takes the first outcomes of every case, however often a suspect was run: a fixed number keeps it fair."""
+        """Test the suite on the first outcomes of every case. Suspects have more, but only equal numbers are fair."""
         cases = []
         for progress in self._measured().values():
             assert progress.record
@@ -304,7 +310,7 @@ class Gate:
         return BaselineSuiteTest(cases)
 
     def _measured(self) -> dict[CaseAddress, CaseProgress]:
-        """The cases that have a record, and passed or failed in this run."""
+        """The cases that have a baseline, and passed or failed in this run."""
         return {case: progress for case, progress in self._gated.items() if progress.record and progress.passed}
 
     def _any_regressed(self) -> bool:
@@ -348,18 +354,18 @@ class Gate:
         )
 
     def _trials_to_decide(self, progress: CaseProgress) -> int | None:
-        """The fewest further trials that prove an undecided case if all of them fail."""
+        """The fewest more trials that would prove an undecided case regressed if all of them failed."""
         assert progress.record
         table = self._table(progress.record, progress.by_score, FORECAST_TRIALS)
         models: Counter[NullModel] = Counter(
             test.null for other, test in self._suspects() if other is not progress and not other.is_regressed
         )
         models[table] += 1
-        further = range(progress.rerun_trials + 1, FORECAST_TRIALS + 1)
+        counts = range(progress.rerun_trials + 1, FORECAST_TRIALS + 1)
 
         def proves(trials: int) -> bool:
             score = table.scores[trials][progress.rerun_passes]
             return probability_any_crosses(models, score) <= SUSPECTS_SHARE * self.settings.alpha
 
-        at = bisect_left(further, True, key=proves)
-        return at + 1 if at < len(further) else None
+        at = bisect_left(counts, True, key=proves)
+        return at + 1 if at < len(counts) else None

@@ -1,4 +1,9 @@
-"""Flaky cases: which cases both pass and fail, and whether the agent varies or its judge."""
+"""Flaky cases: which cases both pass and fail, and whether the agent or the judge varies.
+
+Judging each answer once cannot tell the two apart, because both change the outcome. So the same answers are judged
+several times: the variance within one answer is the judge's, and what the means of answers vary beyond that is the
+agent's (one-way analysis of variance).
+"""
 
 from __future__ import annotations
 
@@ -11,7 +16,7 @@ from proctor.results.run import Outcome
 
 
 def flaky_cases(lines: Iterable[BaselineLine]) -> list[CaseBaseline]:
-    """The cases with both outcomes, each as it was last, the most uncertain first."""
+    """The cases that both passed and failed in their latest version, those closest to 50 % first."""
 
     def certainty(case: CaseBaseline) -> tuple[float, int]:
         assert case.record
@@ -22,28 +27,25 @@ def flaky_cases(lines: Iterable[BaselineLine]) -> list[CaseBaseline]:
 
 @dataclass(frozen=True, slots=True)
 class VarianceSplit:
-    """How much of a case's variation comes from the agent, and how much from judging the same answer again."""
+    """How much of a case's variation comes from the agent, and how much from its judge."""
 
     answers: int
     judgements: int
     agent: float
     judge: float
-    """Shares of the variance of passing; together 1, or both 0 where nothing varied."""
+    """`agent` and `judge` are shares of the variance of passing: together 1, or both 0 if nothing varied."""
 
 
 def split_variance(judged: Iterable[Sequence[Outcome]]) -> VarianceSplit | None:
-    """By answer, how it was judged each time (one-way analysis of variance).
-
-    The variance within answers is the judge's; what their means vary beyond that is the agent's.
-    """
-    settled = [[float(o is Outcome.PASSED) for o in row if o in (Outcome.PASSED, Outcome.FAILED)] for row in judged]
-    rows = [row for row in settled if len(row) > 1]
+    """Split the variance of passing; `judged` has the outcomes of each answer. `None` if no answer has two outcomes."""
+    decided = [[float(o is Outcome.PASSED) for o in row if o in (Outcome.PASSED, Outcome.FAILED)] for row in judged]
+    rows = [row for row in decided if len(row) > 1]
     if not rows:
         return None
-    often = sum(map(len, rows)) / len(rows)
+    mean_count = sum(map(len, rows)) / len(rows)
     within = fmean(variance(row) for row in rows)
     means = [fmean(row) for row in rows]
-    between = max(0.0, variance(means) - within / often) if len(means) > 1 else 0.0
+    between = max(0.0, variance(means) - within / mean_count) if len(means) > 1 else 0.0
     total = within + between
     judge = within / total if total > 0 else 0.0
     return VarianceSplit(len(rows), min(map(len, rows)), between / total if total > 0 else 0.0, judge)

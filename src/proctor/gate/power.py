@@ -1,9 +1,10 @@
 """The power estimate: what a gated run costs and what it can detect, before anything is spent.
 
-Two questions, two methods. How many trials a run takes if nothing changed is found by driving the shipped decision
-with simulated outcomes at the usual rates. Which drop of all pass rates the suite notices is computed from a normal
-approximation of the suite-level test, which knows that the recorded trials are few: a drop that they leave in doubt
-cannot be seen with any number of repeats.
+Two questions, two methods. The number of trials that a run takes if nothing changed comes from a simulation: the
+decision that ships gets random outcomes at the rates of the baseline. The smallest drop in all pass rates that the
+suite detects comes from a normal approximation of the suite-wide test. The textbook formula, which takes the rates as
+known, would promise too much: with few recorded trials the rates are uncertain, and a drop within that uncertainty
+cannot be detected with any number of repeats. So the uncertainty of the baseline is part of the variance here.
 """
 
 from __future__ import annotations
@@ -24,34 +25,34 @@ from proctor.results.run import Outcome
 
 ASSUMED_RATE = 0.9
 ASSUMED_TRIALS = 10
-"""What is assumed of a case that has no baseline: how often it passes, and how many trials will be recorded first."""
+"""Assumptions about a case without a baseline: its pass rate, and how many trials will be recorded."""
 
 SIMULATED_TRIALS = 4000
-"""Simulated runs together have about so many first trials: enough for a mean, and quick."""
+"""The simulated runs together have about this many first trials: enough for a mean, and fast."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedCase:
-    """What a plan assumes of one case: its usual pass rate and how many trials that rests on."""
+    """The assumed pass rate of a case, and the number of recorded trials behind it."""
 
     rate: float
     trials: int
 
 
 def power(cases: Sequence[PlannedCase], drop: float, repeats: int, *, alpha: float = 0.05, copies: int = 1) -> float:
-    """The chance that a drop of all rates by so much is noticed when each case runs so many times (one-sided, normal).
+    """The probability of detecting a drop in all pass rates (one-sided, normal approximation).
 
-    `copies` stands for a suite with that many times the cases.
+    `drop` is the drop in each rate, `repeats` the number of trials per case, and `copies` multiplies the cases.
     """
     shift = before = after = 0.0
     for case in cases:
         rate = min(max(case.rate, 0.01), 0.99)
         lower = max(rate - drop, 0.0)
-        weight = 1 / (rate * (1 - rate) + 0.02)  # near-certain cases tell most, but no failure tells everything
-        doubt = rate * (1 - rate) / case.trials if case.trials else 0.25
+        weight = 1 / (rate * (1 - rate) + 0.02)  # nearly certain cases weigh most, but no single failure decides
+        baseline_variance = rate * (1 - rate) / case.trials if case.trials else 0.25
         shift += weight * (rate - lower)
-        before += weight**2 * (rate * (1 - rate) / repeats + doubt)
-        after += weight**2 * (lower * (1 - lower) / repeats + doubt)
+        before += weight**2 * (rate * (1 - rate) / repeats + baseline_variance)
+        after += weight**2 * (lower * (1 - lower) / repeats + baseline_variance)
     if not cases:
         return 0.0
     critical = NormalDist().inv_cdf(1 - alpha) * math.sqrt(before * copies)
@@ -61,7 +62,7 @@ def power(cases: Sequence[PlannedCase], drop: float, repeats: int, *, alpha: flo
 def detectable_drop(
     cases: Sequence[PlannedCase], repeats: int, *, alpha: float = 0.05, chance: float = 0.8
 ) -> float | None:
-    """The smallest drop of all rates that is noticed with this chance; `None` if not even a drop to nothing is."""
+    """The smallest drop in all pass rates that is detected with probability `chance`; `None` if none is."""
     if power(cases, 1.0, repeats, alpha=alpha) < chance:
         return None
     low, high = 0.0, 1.0
@@ -73,18 +74,18 @@ def detectable_drop(
 
 @dataclass(frozen=True, slots=True)
 class RequiredEffort:
-    """What would have to be added to see a drop; each alone is enough, `None` where it never is."""
+    """What is needed to detect a drop: more trials per case or more cases. Either is enough; `None` if it never is."""
 
     repeats: int | None
-    """Runs of each case altogether."""
+    """Trials per case, in total."""
     cases: int | None
-    """Further cases like those there are."""
+    """More cases like the existing ones."""
 
 
 def required_effort(
     cases: Sequence[PlannedCase], drop: float, repeats: int, *, alpha: float = 0.05, chance: float = 0.8
 ) -> RequiredEffort:
-    """How many repeats of these cases, or how many further cases like them, it takes to see a drop."""
+    """How many trials per case, or how many more cases, are needed to detect a drop."""
 
     def enough(runs: int, copies: int) -> bool:
         return power(cases, drop, runs, alpha=alpha, copies=copies) >= chance
@@ -95,7 +96,7 @@ def required_effort(
 
 
 def _smallest(holds: Callable[[int], bool], most: int = 4096) -> int | None:
-    """The smallest count for which it holds, where it holds for all larger ones; `None` if it is above `most`."""
+    """The smallest count for which `holds` is true, if it is true for all larger ones; `None` if it is above `most`."""
     if holds(0):
         return 0
     high = 1
@@ -108,52 +109,55 @@ def _smallest(holds: Callable[[int], bool], most: int = 4096) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class PowerEstimate:
-    """What a gated run will cost, and what it can detect."""
+    """What a gated run costs, and what it can detect."""
 
     cases: int
     known: int
-    """Cases that have a baseline."""
+    """Number of cases with a baseline."""
     recorded: int
-    """Trials recorded of them."""
-    sees: Mapping[int, float | None]
-    """By trials of each case: the smallest drop of all pass rates that is noticed with a probability of 80 %."""
+    """Number of their recorded trials."""
+    detectable_drops: Mapping[int, float | None]
+    """By number of trials per case: the smallest drop in all pass rates that is detected with 80 % probability."""
     target: float
     """The drop that the user wants to detect."""
-    to_see_target: RequiredEffort
+    to_detect_target: RequiredEffort
     trials: float
-    """Expected in a gated run if nothing changed."""
+    """The mean number of trials of a gated run if nothing changed."""
     trials_high: int
-    """The most that nine in ten such runs take."""
+    """The 90th percentile of that number."""
     seconds: float | None
     tokens: float | None
     usd: float | None
     unmeasured: int
-    """Cases whose time was never recorded; time and cost are scaled up for them."""
+    """Number of cases whose time was never recorded; time and cost assume the mean of the others."""
 
 
 def estimate_power(
     baselines: Mapping[CaseAddress, CaseBaseline], settings: GateSettings, repeats: int, target: float
 ) -> PowerEstimate:
-    """What a gated run of these cases costs and can detect; `repeats` and `target` are what the user asks about."""
+    """What a gated run of these cases costs and can detect.
+
+    `repeats` is the number of trials per case, and `target` the drop in pass rates that the user wants to detect.
+    """
     records = {case: baseline.record for case, baseline in baselines.items()}
     known = [record for record in records.values() if record is not None]
     prior = SuitePrior((record.passes, record.trials) for record in known) if known else None
     planned = {case: _planned(record, prior) for case, record in records.items()}
     rates = list(planned.values())
-    spent = _simulated_trials(records, planned, settings)
-    mean = math.fsum(spent) / len(spent)
+    trials = _simulated_trials(records, planned, settings)
+    mean = math.fsum(trials) / len(trials)
     alpha = settings.alpha * SUITE_TEST_SHARES[0]
     return PowerEstimate(
         cases=len(baselines),
         known=len(known),
         recorded=sum(record.trials for record in known),
-        sees={
+        detectable_drops={
             count: detectable_drop(rates, count, alpha=alpha) for count in sorted({1, len(SUITE_TEST_SHARES), repeats})
         },
         target=target,
-        to_see_target=required_effort(rates, target, repeats, alpha=alpha),
+        to_detect_target=required_effort(rates, target, repeats, alpha=alpha),
         trials=mean,
-        trials_high=round(sorted(spent)[min(len(spent) - 1, math.ceil(0.9 * len(spent)) - 1)]),
+        trials_high=round(sorted(trials)[min(len(trials) - 1, math.ceil(0.9 * len(trials)) - 1)]),
         seconds=_total([baseline.seconds for baseline in baselines.values()], mean),
         tokens=_total([baseline.tokens for baseline in baselines.values()], mean),
         usd=_total([baseline.usd for baseline in baselines.values()], mean),
@@ -172,8 +176,8 @@ def _simulated_trials(
     planned: Mapping[CaseAddress, PlannedCase],
     settings: GateSettings,
 ) -> list[int]:
-    """How many trials each of some gated runs of the unchanged suite takes; the same each time."""
-    rng = random.Random(0)  # noqa: S311  the same answer each time is wanted
+    """The number of trials of simulated gated runs in which nothing changed."""
+    rng = random.Random(0)  # noqa: S311  a fixed seed, so that the estimate is the same each time
     assumed = BaselineRecord(ASSUMED_TRIALS, round(ASSUMED_RATE * ASSUMED_TRIALS))
     complete = {case: record or assumed for case, record in records.items()}
     spent = []
@@ -189,6 +193,6 @@ def _simulated_trials(
 
 
 def _total(statistics: Sequence[SampleStats | None], trials: float) -> float | None:
-    """What so many trials take: the mean over cases, those that were never measured like the others."""
+    """The total over this many trials, each with the mean of the cases that have statistics."""
     known = [item.mean for item in statistics if item is not None]
     return trials * math.fsum(known) / len(known) if known else None

@@ -1,7 +1,7 @@
-"""The gate in a run: trials of the engine go in, requests for further trials come out, and at the end a result.
+"""The gate in a run: finished trials come in, requests for more trials go out, and at the end a result.
 
-A `GateSession` knows no engine and no plan. The engine names the cases with what was recorded of them, reports each
-finished trial, and turns each `TrialRequest` into a trial of its plan (`proctor.running.gate_trials`).
+A `GateSession` does not know the engine or its plan. The engine passes in the cases with their baselines and reports
+each finished trial. It turns each `TrialRequest` into a trial of its plan (`proctor.running.gate_trials`).
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from proctor.results.store.store import Store
 from proctor.results.verdict import SuiteVerdict, suite_verdict
 
 PASSING_TRIALS = 5
-"""Among so many stored passing trials of a case, the one most similar to a failing trial is looked for."""
+"""How many stored passing trials of a case are compared with a failing one, to find the most similar."""
 
 
 class GateSession:
-    """Tells the engine which trials to run next, and the run what the gate found."""
+    """Gives the engine the trials to run next, and the run its gate result."""
 
     def __init__(
         self,
@@ -37,8 +37,8 @@ class GateSession:
         quarantined: Collection[CaseAddress] = (),
         store: Store | None = None,
     ) -> None:
-        """`baselines`: for every case of the run, in the order of reports, what its baseline says; `source`: where that
-        was read from. Passing trials to compare a failing one with are looked for in `store`.
+        """`baselines` has the baseline of every case of the run, in the order of reports; `source` says where they were
+        read from. `store` is searched for passing trials to compare failing ones with.
         """
         self._baselines = baselines
         self._source = source
@@ -47,35 +47,35 @@ class GateSession:
         self._gate = Gate(records, settings, quarantined)
 
     def record_stored(self, summaries: Iterable[TrialSummary]) -> None:
-        """Count the trials that a resumed run has already."""
+        """Count the trials that a resumed run already has."""
         for summary in sorted(summaries, key=lambda item: item.number):
             self._record(summary)
 
     def record(self, trial: TrialResult) -> None:
-        """Count a trial that has just been finished."""
+        """Count a finished trial."""
         self._record(TrialSummary.of(trial))
 
     def _record(self, trial: TrialSummary) -> None:
         case = (trial.suite, trial.case_id)
-        if case in self._baselines:  # a resumed run may have trials of cases that are gone
+        if case in self._baselines:  # a resumed run may have trials of cases that were removed
             self._gate.record(case, trial.outcome, trial_score(trial), trial.arm or NEW_ARM)
 
     def next_trials(self) -> list[TrialRequest]:
-        """The next round; empty when the gate is sure."""
+        """The next round of trials; empty when the gate has decided."""
         return self._gate.next_trials()
 
     def attempts(self, case: CaseAddress) -> int:
-        """How many trials of a case were counted so far."""
+        """How many trials of a case were counted so far, errors included."""
         return self._gate.attempts(case)
 
     def stop(self, reason: str) -> None:
-        """End the gate early; it concludes from what it has."""
+        """End the gate early; the result uses the trials so far."""
         self._gate.stop(reason)
 
     def result(self, run: Run) -> GateResult:
-        """The verdict on a run. One that was cut short has a verdict only if a regression is proven."""
-        found = self._gate.result()
-        suspects = {case.address for case in found.with_status(CaseStatus.REGRESSED, CaseStatus.UNDECIDED)}
+        """The result for a run. For a run that ended early, only a proven regression is a verdict."""
+        result = self._gate.result()
+        suspects = {case.address for case in result.with_status(CaseStatus.REGRESSED, CaseStatus.UNDECIDED)}
         divergences = self._divergences(run, suspects)
         cases = tuple(
             replace(
@@ -83,31 +83,31 @@ class GateSession:
                 no_baseline_because=self._baselines[case.address].missing_because,
                 divergence=divergences.get(case.address),
             )
-            for case in found.cases
+            for case in result.cases
         )
-        found = replace(found, baseline=self._source, cases=cases)
-        new = {case.address for case in found.with_status(CaseStatus.NEW)}
-        return overall_verdict(found, run.suites, _verdicts_on(new, run), run.note)
+        result = replace(result, baseline=self._source, cases=cases)
+        new = {case.address for case in result.with_status(CaseStatus.NEW)}
+        return overall_verdict(result, run.suites, _verdicts_on(new, run), run.note)
 
-    def _divergences(self, run: Run, wanted: set[CaseAddress]) -> dict[CaseAddress, Divergence]:
-        """Where a failing conversation of this run and a passing one, of this run or an earlier one, differ first."""
-        if not wanted:
+    def _divergences(self, run: Run, cases: set[CaseAddress]) -> dict[CaseAddress, Divergence]:
+        """The first difference between a failing conversation of this run and the most similar passing one."""
+        if not cases:
             return {}
-        passing: dict[CaseAddress, list[TrialResult]] = {case: [] for case in wanted}
-        failing: dict[CaseAddress, list[TrialResult]] = {case: [] for case in wanted}
+        passing: dict[CaseAddress, list[TrialResult]] = {case: [] for case in cases}
+        failing: dict[CaseAddress, list[TrialResult]] = {case: [] for case in cases}
         for trial in run.trials:
             case = (trial.suite, trial.case.id)
-            if case in wanted and trial.outcome in (Outcome.PASSED, Outcome.FAILED):
+            if case in cases and trial.outcome in (Outcome.PASSED, Outcome.FAILED):
                 (passing if trial.outcome is Outcome.PASSED else failing)[case].append(trial)
         divergences = {}
-        for case in wanted:
+        for case in cases:
             pair = most_similar_trials(passing[case] or self._stored_passing(case, failing[case]), failing[case])
             if pair is not None and pair.divergence is not None:
                 divergences[case] = pair.divergence
         return divergences
 
     def _stored_passing(self, case: CaseAddress, failing: Sequence[TrialResult]) -> list[TrialResult]:
-        """Passing trials of earlier runs with the same question."""
+        """Passing trials of the case in earlier runs, with the same input."""
         if self._store is None or not failing:
             return []
         question = question_key(failing[0].case)
@@ -116,7 +116,7 @@ class GateSession:
 
 
 def _verdicts_on(cases: Collection[CaseAddress], run: Run) -> list[SuiteVerdict]:
-    """By suite: what its own criteria say of these cases alone."""
+    """The verdict of each suite's own criteria on these cases alone."""
     verdicts = []
     for info in run.suites:
         own = [trial for trial in run.summaries if trial.suite == info.name and (trial.suite, trial.case_id) in cases]

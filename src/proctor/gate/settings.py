@@ -1,28 +1,29 @@
-"""How a run is gated. Light to import: every run has these settings, and most are not gated."""
+"""The settings of the gate, apart from its code, because every run imports them and most runs are not gated."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 SUITE_TEST_SHARES = (0.07, 0.07, 0.07)
-"""How alpha is spent: on all suspects together, and on each look at the whole suite. The rest is a reserve for what the
-suspects' test assumes about the rates of a suite; it keeps the measured false alarms below alpha for other mixtures."""
+"""The share of alpha that is spent on each look at the whole suite; all suspects together get `SUSPECTS_SHARE`. The
+rest is a reserve for suites whose rates differ from what the test of suspects assumes, which keeps their false alarms
+below alpha."""
 
 
 @dataclass(frozen=True, slots=True)
 class GateSettings:
-    """How a run is gated: how sure the gate has to be, and how much it may spend."""
+    """How certain the gate has to be, and how many trials it may use."""
 
     alpha: float = 0.05
-    """The probability of a red build without a regression stays at or below this."""
+    """The highest probability of a red build without a regression."""
     max_trials: int = 10
-    """At most so many further trials of one case."""
+    """The most re-runs of one case."""
     baseline: str | None = None
-    """A file, or a run in the store; by default the files beside the suites."""
+    """A file, or a run in the store; by default the files next to the suites."""
     budget: int | None = None
-    """At most so many further trials altogether."""
+    """The most re-runs of all cases together; `None` for no limit."""
 
     @property
     def max_trials_per_case(self) -> int:
-        """How many trials of one case the gate can ask for, the first included."""
+        """The most trials of one case that the gate can request, the first included."""
         return 1 + self.max_trials + len(SUITE_TEST_SHARES)

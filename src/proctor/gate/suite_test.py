@@ -1,13 +1,14 @@
-"""The test of a whole suite: does it fail more often than usual, though perhaps no single case can be proven?
+"""The test for a suite-wide regression: does the whole suite fail more often, even if no single case can be proven?
 
-If nothing changed, the failures of a case fall on its recorded and its new trials as a shuffle deals them. That holds
-whatever its rate is, so nothing is assumed about the rates. The number of failures among the new trials, over all
-cases, is compared with every way to shuffle within cases. A failure of a case that seldom fails says more, so
-failures are weighted; the weight comes from all trials of a case, recorded and new, and is therefore the same for
-every shuffle. With few cases the probability is counted out exactly, with many it is approximated
-(`_saddlepoint_tail`).
+Comparing the overall pass rate with that of the baseline would be wrong: cases have different rates and different
+numbers of recorded trials, and a binomial test of the total ignores both. Instead, if nothing changed, the failures of
+a case fall on its recorded and its new trials like a random shuffle. That is true for any rate, so nothing is assumed
+about the rates. The number of failures among the new trials, over all cases, is compared with all ways to shuffle
+within cases. A failure of a case that rarely fails is stronger evidence, so failures are weighted; the weight comes
+from all trials of a case, recorded and new, and is the same for every shuffle. With few cases the probability is
+computed exactly, with many it is approximated (`_saddlepoint_tail`).
 
-`SuiteTest` is what the decision needs to know of such a test.
+`SuiteTest` is all that the decision needs to know of such a test.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ from functools import cached_property
 from typing import Protocol
 
 WEIGHTED_DROP = 0.1
-"""The drop, in points of the pass rate, for which failures are weighted best."""
+"""The drop in pass rates for which the weights of failures are best."""
 
 EXACT_UP_TO = 60
-"""With so many cases that ever failed the probability is counted out; with more it is approximated."""
+"""Up to this many cases with failures, the probability is exact; with more it is approximated."""
 
 
 class SuiteTest(Protocol):
@@ -44,7 +45,7 @@ class SuiteTest(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CaseCounts:
-    """The outcomes of one case: all that were recorded, and the first ones of this run."""
+    """The outcomes of one case: those in its baseline, and the first ones of this run."""
 
     passes: int
     trials: int
@@ -53,7 +54,7 @@ class CaseCounts:
 
 
 class BaselineSuiteTest:
-    """A suite's new trials against its recorded ones: a `SuiteTest` of the new version alone."""
+    """Compares the new trials of a suite with its baseline: a `SuiteTest` that runs the new version only."""
 
     def __init__(self, cases: Iterable[CaseCounts]) -> None:
         kinds: Counter[tuple[int, int, int]] = Counter()
@@ -76,14 +77,14 @@ class BaselineSuiteTest:
         return self._at_least(-self.observed, -1)
 
     def _at_least(self, observed: int, sign: int) -> float:
-        terms = [(count, [(sign * height, chance) for height, chance in chances]) for count, chances in self._terms]
+        terms = [(count, [(sign * weighted, chance) for weighted, chance in chances]) for count, chances in self._terms]
         if sum(count for count, _ in terms) <= EXACT_UP_TO:
             return _exact_tail(terms, observed)
         return _saddlepoint_tail(terms, observed - 0.5)
 
 
 Terms = list[tuple[int, list[tuple[int, float]]]]
-"""How many cases are alike, and for each of them the weighted failures with their probabilities."""
+"""The number of similar cases, and for each of them the possible weighted failures with their probabilities."""
 
 
 def failure_weight(failures: int, trials: int) -> int:
@@ -94,7 +95,7 @@ def failure_weight(failures: int, trials: int) -> int:
 
 
 def _failure_distribution(trials: int, failures: int, now: int) -> list[tuple[int, float]]:
-    """The weighted failures that a shuffle deals to the new trials, with their probabilities."""
+    """The weighted failures that a shuffle can put among the new trials, with their probabilities."""
     weight = failure_weight(failures, trials)
     ways = math.comb(trials, now)
     return [
@@ -107,16 +108,16 @@ def _exact_tail(terms: Terms, observed: float) -> float:
     sums = {0: 1.0}
     for count, outcomes in terms:
         for _ in range(count):
-            further: dict[int, float] = {}
+            shifted: dict[int, float] = {}
             for total, chance in sums.items():
-                for height, share in outcomes:
-                    further[total + height] = further.get(total + height, 0.0) + chance * share
-            sums = further
+                for weighted, share in outcomes:
+                    shifted[total + weighted] = shifted.get(total + weighted, 0.0) + chance * share
+            sums = shifted
     return min(1.0, math.fsum(chance for total, chance in sums.items() if total >= observed))
 
 
 def _saddlepoint_tail(terms: Terms, observed: float) -> float:
-    """Lugannani and Rice's formula, which is exact to a few per cent of the chance with so many cases."""
+    """Lugannani and Rice's formula; with this many cases its relative error is a few percent."""
     _, mean, variance = _cumulants(terms, 0.0)
     if variance <= 0:
         return 1.0
@@ -130,7 +131,7 @@ def _saddlepoint_tail(terms: Terms, observed: float) -> float:
 
 
 def _saddle(terms: Terms, observed: float, guess: float) -> float:
-    """Where the tilted mean equals the observed value: Newton's steps, kept inside a bracket."""
+    """The point where the tilted mean equals the observed value: Newton's method inside a bracket."""
     low, high = -10.0, 10.0
     point = max(low, min(high, guess))
     for _ in range(60):
@@ -148,17 +149,17 @@ def _cumulants(terms: Terms, point: float) -> tuple[float, float, float]:
     """The cumulant generating function of the weighted failures, with its first two derivatives."""
     value = slope = curvature = 0.0
     for count, outcomes in terms:
-        shift = max(point * height for height, _ in outcomes)
+        shift = max(point * weighted for weighted, _ in outcomes)
         total = first = second = 0.0
-        for height, chance in outcomes:
-            tilted = chance * math.exp(point * height - shift)
+        for weighted, chance in outcomes:
+            tilted = chance * math.exp(point * weighted - shift)
             total += tilted
-            first += tilted * height
-            second += tilted * height * height
-        centre = first / total
+            first += tilted * weighted
+            second += tilted * weighted * weighted
+        center = first / total
         value += count * (shift + math.log(total))
-        slope += count * centre
-        curvature += count * (second / total - centre * centre)
+        slope += count * center
+        curvature += count * (second / total - center * center)
     return value, slope, curvature
 
 

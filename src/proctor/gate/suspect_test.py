@@ -1,14 +1,14 @@
-"""The test of one suspect: do its fresh trials fail too often for what is usual of it?
+"""The test of one suspect: do its re-runs fail too often for its baseline?
 
-Every fresh trial moves a score, the log of a likelihood ratio: how likely these outcomes are for a broken case over
-how likely they are for a case as usual. A high score alone proves nothing, because the gate looks after every trial
-and has many suspects: with enough looks, some unchanged case climbs high. So a score is judged by how likely an
-unchanged case *ever* climbs to it within the trials allowed (`crossing_probability`), and how likely any of several
-does (`probability_any_crosses`). There are few enough sequences of outcomes to count them all, so that these are
-exact.
+Every re-run moves a score, the log of a likelihood ratio: how likely these outcomes are for a broken case, divided by
+how likely they are for an unchanged one. Comparing the score with a fixed limit after every re-run would be wrong: the
+gate looks after every trial and has many suspects, and with enough looks some unchanged case gets a high score. So the
+p-value of a score is the probability that an unchanged case *ever* reaches it within the trials allowed
+(`crossing_probability`), and that any of several does (`probability_any_crosses`). There are few enough sequences of
+outcomes to count them all, so these probabilities are exact.
 
-`CaseTest` is what the decision needs to know of a test. `BaselineCaseTest` holds the new version against its recorded
-trials. A test that runs an old version beside the new one is another `CaseTest`: its `next_arms` names both.
+`CaseTest` is all that the decision needs to know of a test. `BaselineCaseTest` compares the new version with its
+baseline. A test that runs an old version next to the new one would be another `CaseTest`, whose `next_arms` names both.
 """
 
 from __future__ import annotations
@@ -25,68 +25,68 @@ from proctor.gate.beliefs import RateBelief
 from proctor.results.gate_result import NEW_ARM
 
 BROKEN = RateBelief(((1.0, 0.4, 2.0),))
-"""The rate of a case that broke: most often close to 0, sometimes up to a half."""
+"""The belief about the pass rate of a broken case: most often close to 0, sometimes up to a half."""
 
 CLEAR_BELOW = -2.8
-"""The score at which a suspect behaves as usual: a broken case would do so a sixteenth as often."""
+"""A suspect at or below this score is cleared: its re-runs are 16 times as likely for an unchanged case."""
 
 
 class NullModel(Protocol):
-    """What the scores of a suspect do if nothing changed. Suspects that are alike share one, so it is hashable."""
+    """The distribution of a suspect's scores if nothing changed. Similar suspects share one, so it is hashable."""
 
     def crossing_probability(self, score: float) -> float:
         """The probability that an unchanged case ever reaches the score."""
 
     def scores_possible(self) -> Iterable[float]:
-        """All scores that some sequence of outcomes can have."""
+        """All scores that sequences of outcomes can have."""
 
 
 class CaseTest(Protocol):
-    """The evidence that one case is broken. Outcomes come in one by one; the one that made it a suspect is not among
-    them."""
+    """The evidence that one case is broken. It gets the outcomes of re-runs, one by one, but not the outcome that made
+    the case a suspect."""
 
     @property
     def null(self) -> NullModel: ...
     @property
     def score(self) -> float:
-        """How much speaks for a broken case now; 0 if nothing does either way."""
+        """How strong the evidence for a broken case is now; 0 if there is none either way."""
 
     @property
     def highest_score(self) -> float | None:
-        """The highest score after any outcome so far; `None` without an outcome."""
+        """The highest score so far; `None` without an outcome."""
 
     @property
     def reachable_score(self) -> float:
-        """The highest score that the trials still allowed can lead to."""
+        """The highest score that the remaining trials can lead to."""
 
     @property
     def is_unchanged(self) -> bool:
-        """Whether the outcomes speak against a broken case."""
+        """Whether the outcomes show that the case is not broken."""
 
     @property
     def is_exhausted(self) -> bool:
-        """Whether no further outcome counts."""
+        """Whether further outcomes no longer count."""
 
     def record(self, arm: str, passed: bool) -> None:
-        """Count the outcome of a fresh trial of one version of the agent."""
+        """Count the outcome of a re-run with one version of the agent."""
 
     def next_arms(self) -> tuple[str, ...]:
-        """The versions of the agent to run once each, in this order, for the next piece of evidence."""
+        """The versions of the agent to run next, once each and in this order."""
 
 
 class ScoreTable:
-    """The score after every possible number of trials and passes, and how likely an unchanged case reaches it."""
+    """The score after every possible number of trials and passes, and the probability that an unchanged case has it."""
 
     def __init__(self, usual: RateBelief, trials: int) -> None:
         self.trials = trials
         self._usual = usual.sequence_probabilities(trials)
         broken = _broken_probabilities(trials)
         self.scores = [_log_ratios(*rows) for rows in zip(broken, self._usual, strict=True)]
-        """`[n][passes]`: the score after `n` fresh trials."""
+        """`[n][passes]`: the score after `n` re-runs."""
         self._crossing: dict[float, float] = {}
 
     def reachable(self, trials: int, passes: int) -> float:
-        """The highest score that is still ahead after so many trials: every further trial fails."""
+        """The highest score that can still be reached: all remaining trials fail."""
         return max(self.scores[n][passes] for n in range(trials, self.trials + 1))
 
     def scores_possible(self) -> Iterable[float]:
@@ -99,7 +99,7 @@ class ScoreTable:
         return self._crossing[score]
 
     def _count_crossings(self, score: float) -> float:
-        # `ways`: how many sequences lead to so many passes without having crossed; all of them are equally likely
+        # `ways`: how many sequences have this number of passes and never crossed the score; they are equally likely.
         ways, crossed = [1], 0.0
         for n in range(1, self.trials + 1):
             scores, probabilities = self.scores[n], self._usual[n]
@@ -116,7 +116,7 @@ class ScoreTable:
 
 
 def _log_ratios(broken: list[float], usual: list[float]) -> list[float]:
-    """More passes never speak louder for a broken case, whatever the tails of the two beliefs would say."""
+    """The scores by number of passes. They never rise with more passes, even where the tails of the beliefs would."""
     ratios = [math.log(one / max(other, 1e-300)) for one, other in zip(broken, usual, strict=True)]
     return list(accumulate(ratios, min))
 
@@ -127,7 +127,7 @@ def _broken_probabilities(trials: int) -> list[list[float]]:
 
 
 class BaselineCaseTest:
-    """A suspect's fresh trials against its recorded ones: a `CaseTest` of the new version alone."""
+    """Compares the re-runs of a suspect with its baseline: a `CaseTest` that runs the new version only."""
 
     def __init__(self, table: ScoreTable) -> None:
         self.null = table
@@ -152,7 +152,7 @@ class BaselineCaseTest:
         return self._trials >= self.null.trials
 
     def record(self, arm: str, passed: bool) -> None:
-        if self.is_exhausted:  # trials beyond those that the probabilities were computed for
+        if self.is_exhausted:  # the probabilities are computed for this many trials
             return
         self._trials += 1
         self._passes += passed
@@ -163,7 +163,7 @@ class BaselineCaseTest:
 
 
 def probability_any_crosses(models: Counter[NullModel], score: float) -> float:
-    """The probability that at least one of these suspects reaches the score although none has changed."""
+    """The probability that at least one of these suspects reaches the score if none has changed."""
     none = 0.0
     for model, count in models.items():
         crossing = model.crossing_probability(score)
@@ -174,7 +174,7 @@ def probability_any_crosses(models: Counter[NullModel], score: float) -> float:
 
 
 def critical_score(models: Counter[NullModel], alpha: float) -> float:
-    """The lowest score that any of these suspects, all unchanged, reaches with a probability of at most `alpha`."""
+    """The lowest score that these suspects, if all are unchanged, reach with a probability of at most `alpha`."""
     scores = sorted({score for model in models for score in model.scores_possible()})
     at = bisect_left(scores, True, key=lambda score: probability_any_crosses(models, score) <= alpha)
     return scores[at] if at < len(scores) else math.inf

@@ -1,8 +1,8 @@
-"""From what the gate found to the verdict of a run, with the sentence that says why.
+"""From the findings of the gate to the verdict of a run, with its reason in one sentence.
 
-Besides regressions, three things decide a gated run. Errors: a suspect known only by errors could not be measured.
-Cases that have no baseline: the suite's own criteria decide about them. Quarantines that have expired: they fail the
-run. The worst suite decides, in the order of `GateVerdict`.
+Besides regressions, three things decide a gated run. Errors: nothing is known about a suspect that has only errors.
+Cases without a baseline: the suite's own criteria decide about them. Expired quarantines: they fail the run. The worst
+suite decides, in the order of `GateVerdict`.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ def overall_verdict(
 ) -> GateResult:
     """The verdict of the whole run.
 
-    `new_cases` are the verdicts of the suites' own criteria on the cases that have no baseline, in the order of
-    `infos`; `note` says why the run ended early, if it did.
+    `new_cases` are the verdicts of the suites' own criteria on the cases without a baseline, in the order of `infos`.
+    `note` says why the run ended early, if it did.
     """
     suites = tuple(
         GatedSuite(info.name, *_suite_verdict(gate, info, new)) for info, new in zip(infos, new_cases, strict=True)
@@ -49,26 +49,26 @@ def _suite_verdict(gate: GateResult, info: SuiteInfo, new: SuiteVerdict) -> tupl
     if any(item.expired for item in info.quarantined):
         return REGRESSION, new.reason
     if regressed := [case for case in own if case.status is CaseStatus.REGRESSED]:
-        return REGRESSION, f"{_names(regressed)} got worse: {case_text(regressed[0])}"
+        return REGRESSION, _findings("regressed", regressed)
     if new.outcome is Outcome.FAILED:
         failed = [case.case_id for case in new.cases if case.outcome is Outcome.FAILED]
-        return REGRESSION, f"new {_some(failed)} failed: {new.reason}"
+        return REGRESSION, f"failed without a baseline: {_some(failed)} ({new.reason})"
     if unmeasured := [case for case in own if _has_only_errors(case)]:
-        return ERROR, f"{_names(unmeasured)} could not be measured: errors are no verdict on the agent"
+        return ERROR, f"{_names(unmeasured)} ended in errors only, so nothing is known about the agent there"
     if new.outcome is Outcome.ERROR:
-        return ERROR, f"new cases: {new.reason}"
+        return ERROR, f"cases without a baseline: {new.reason}"
     if undecided := [
         case for case in own if case.status is CaseStatus.UNDECIDED or case.first_outcome is Outcome.PENDING
     ]:
-        return INCONCLUSIVE, f"{_names(undecided)} may have got worse: {case_text(undecided[0])}"
+        return INCONCLUSIVE, _findings("may have regressed", undecided)
     if new.outcome is Outcome.PENDING:
-        return INCONCLUSIVE, f"new cases: {new.reason}"
-    known = sum(_was_compared(case) for case in own)
-    return NO_REGRESSION, f"no regression in {known:,} case{'s' if known != 1 else ''} with a past"
+        return INCONCLUSIVE, f"cases without a baseline: {new.reason}"
+    compared = sum(_was_compared(case) for case in own)
+    return NO_REGRESSION, f"no regression in {compared:,} case{'s' if compared != 1 else ''} with a baseline"
 
 
 def _has_only_errors(case: GatedCaseResult) -> bool:
-    """Whether nothing is known of it, because every trial that could have said something ended in an error."""
+    """Whether nothing is known about it, because all trials that would count ended in errors."""
     if case.status is CaseStatus.UNMEASURED:
         return case.first_outcome is Outcome.ERROR
     return case.status is CaseStatus.UNDECIDED and case.errors > 0 and case.rerun_trials == 0
@@ -78,62 +78,72 @@ def _was_compared(case: GatedCaseResult) -> bool:
     return case.baseline_trials > 0 and case.status is not CaseStatus.QUARANTINED
 
 
+def _findings(what: str, cases: Sequence[GatedCaseResult]) -> str:
+    """`refund regressed: 10/10 in the baseline, 0/2 re-run (p = 0.047)`; of several cases, the first one's evidence."""
+    if len(cases) == 1:
+        return f"{cases[0].case} {what}: {evidence_text(cases[0])}"
+    return f"{_names(cases)} {what}; {case_text(cases[0])}"
+
+
 def case_text(case: GatedCaseResult) -> str:
-    """What the gate says about a case: `refund passed 10 of 10 before, 0 of 4 when asked again (p 0.003)`."""
-    past = (
-        f"{case.baseline_passes:,} of {case.baseline_trials:,} before"
-        if case.baseline_trials
-        else f"no past ({case.no_baseline_because})"
-    )
-    now = (
-        f"{case.rerun_passes} of {case.rerun_trials} when asked again"
-        if case.rerun_trials
-        else f"{case.first_outcome} now"
-    )
-    score = ""
+    """The name of a case and what the gate saw of it: `refund: 10/10 in the baseline, 0/4 re-run (p = 0.003)`."""
+    return f"{case.case}: {evidence_text(case)}"
+
+
+def evidence_text(case: GatedCaseResult) -> str:
+    """What the gate saw of a case: `10/10 in the baseline, 0/4 re-run (p = 0.003)`."""
+    if case.baseline_trials:
+        text = f"{case.baseline_passes:,}/{case.baseline_trials:,} in the baseline"
+    else:
+        text = f"no baseline ({case.no_baseline_because})"
+    text += f", {case.rerun_passes}/{case.rerun_trials} re-run" if case.rerun_trials else f", {case.first_outcome} now"
+    if case.p_value is not None:
+        text += f" ({_p_text(case.p_value)})"
     if case.by_score and case.score is not None and case.baseline_score is not None:
-        score = f"; it scored {case.score:.2f} where {case.baseline_score:.2f} is usual"
-    p_value = "" if case.p_value is None else f" (p {case.p_value:.2g})"
-    need = ""
-    if case.status is CaseStatus.UNDECIDED:
-        need = (
-            f"; {case.trials_to_decide} further failing trials would prove it"
-            if case.trials_to_decide
-            else "; its past is too short or too mixed to prove anything by more trials"
-        )
-    return f"{case.case} passed {past}, {now}{p_value}{score}{need}"
+        text += f"; it scored {case.score:.2f}, {case.baseline_score:.2f} in the baseline"
+    if case.status is CaseStatus.UNDECIDED and case.trials_to_decide:
+        text += f"; {case.trials_to_decide} more failing trials would prove it"
+    elif case.status is CaseStatus.UNDECIDED:
+        text += "; its baseline is too short or too flaky to decide"
+    return text
+
+
+def _p_text(p_value: float) -> str:
+    return f"p = {p_value:.2g}"
 
 
 def suite_wide_text(gate: GateResult) -> str:
-    """What the gate says about the suite as a whole, if that is proven to be worse."""
+    """The reason of a suite-wide regression."""
+    rounds = f"{gate.suite_wide.rounds} round{'s' if gate.suite_wide.rounds > 1 else ''}"
     return (
-        f"the suite as a whole fails more often than usual (p {gate.suite_wide.p_value:.2g} after "
-        f"{gate.suite_wide.rounds} round{'s' if gate.suite_wide.rounds > 1 else ''}), though no single case is proven"
+        f"the suite as a whole fails more often than its baseline ({_p_text(gate.suite_wide.p_value)} after {rounds}), "
+        "although no single case is proven"
     )
 
 
 def _inconclusive_text(gate: GateResult) -> str:
     if gate.suite_wide.in_doubt:
-        p_value = f"(p {gate.suite_wide.p_value:.2g})"
+        p_value = _p_text(gate.suite_wide.p_value)
         return (
-            f"the suite as a whole may fail more often than usual {p_value}; record more trials of it, then gate again"
+            f"the suite as a whole may fail more often than its baseline ({p_value}); record more runs with "
+            "`proctor baseline accept`, then gate again"
         )
     if not any(_was_compared(case) for case in gate.cases):
         reasons = sorted({case.no_baseline_because for case in gate.cases if case.no_baseline_because})
         return (
-            f"no case has a past to be held against ({'; '.join(reasons[:MAX_NAMES]) or 'no case was run'}): "
-            "accept a run with `proctor baseline accept`"
+            f"no case has a baseline ({'; '.join(reasons[:MAX_NAMES]) or 'no case ran'}); "
+            "record one with `proctor baseline accept`"
         )
-    return gate.stopped or "no case with a past passed or failed"
+    return gate.stopped or "no case with a baseline passed or failed"
 
 
 def _no_regression_text(gate: GateResult) -> str:
     compared = sum(_was_compared(case) for case in gate.cases)
     text = f"no regression in {compared:,} case{'s' if compared != 1 else ''}"
     if new := gate.with_status(CaseStatus.NEW):
-        text += f", {len(new):,} without a past"
+        text += f", {len(new):,} without a baseline"
     if improved := gate.with_status(CaseStatus.IMPROVED):
-        text += f"; better: {_some([case.case for case in improved])}"
+        text += f"; improved: {_some([case.case for case in improved])}"
     return text
 
 

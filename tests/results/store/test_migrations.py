@@ -185,7 +185,7 @@ def test_scores_that_an_earlier_version_left_pending_are_graded(project: Path) -
     rows = [{**item, "score": 1.0, "reasoning": "kind"} for item in waiting]
     ended = proctor(project, "grade", whole, "--from", "-", given=json.dumps(rows))
     assert ended.returncode == 1, ended.stdout + ended.stderr
-    assert "2 scores graded, nothing waits" in ended.stdout
+    assert "2 scores graded, none left" in ended.stdout
     report = shown(project, whole)
     assert [trial["outcome"] for trial in report["trials"] if trial["case"]["id"] == "kind"] == ["passed"] * 2
 
