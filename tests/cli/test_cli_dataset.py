@@ -144,7 +144,9 @@ def test_convert_overwrites_only_when_told(proctor: Command, suite: Command, pro
         (("s.yaml", "t.csv", "--to", "native"), "'t.csv': the format native needs the ending"),
         (("s.yaml", "t.json", "--to", "adk"), "Proctor writes suites as native or csv, not as 'adk'"),
         needing("adk", ("s.yaml", "t.test.json"), "'t.test.json' is a name of adk files, which Proctor only reads"),
-        needing("holodeck", ("s.yaml", "agent.yaml"), "'agent.yaml' is a name of holodeck files, which Proctor only reads"),
+        needing(
+            "holodeck", ("s.yaml", "agent.yaml"), "'agent.yaml' is a name of holodeck files, which Proctor only reads"
+        ),
         (("nowhere.yaml", "t.json"), "nowhere.yaml: cannot be read"),
     ],
 )
