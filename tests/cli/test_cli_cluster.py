@@ -134,7 +134,7 @@ def test_doctor_says_which_worker_cannot_use_the_agent_and_why(proctor: Command,
     ended = proctor("doctor", "own.yaml", "--load", "--cluster", scheduler)
 
     assert ended.code == 2
-    assert f"here it is process {os.getpid()}" in ended.out
+    assert f"here process {os.getpid()}" in ended.out
 
 
 @pytest.mark.parametrize(
@@ -142,11 +142,11 @@ def test_doctor_says_which_worker_cannot_use_the_agent_and_why(proctor: Command,
     [
         (["--workers", "2", "--cluster", "tcp://127.0.0.1:9"], "give one of the two"),
         (["--cluster", "localhost"], "is not the address of a scheduler"),
-        (["--workers", "2", "--upload"], "are for --cluster"),
+        (["--workers", "2", "--upload"], "need --cluster"),
         (["--upload"], "--upload is for --cluster"),
         (["--workers", "2", "--isolate"], "does not go with workers"),
-        (["--cluster", "tcp://127.0.0.1:9", "--tls-ca", "ca.pem"], "are for a scheduler at tls://"),
-        (["--cluster", "tls://127.0.0.1:9", "--tls-ca", "ca.pem"], "there is no such file"),
+        (["--cluster", "tcp://127.0.0.1:9", "--tls-ca", "ca.pem"], "need a scheduler at tls://"),
+        (["--cluster", "tls://127.0.0.1:9", "--tls-ca", "ca.pem"], "no such file"),
         (["--rate", "0"], "0"),
     ],
 )
@@ -175,7 +175,7 @@ def test_a_scheduler_that_is_not_there_is_said_and_leaves_no_run_behind(
     ended = proctor("test", "place.yaml", "--cluster", f"tcp://127.0.0.1:{free_port()}")
 
     assert ended.code == 2
-    assert "no scheduler answers at tcp://127.0.0.1:" in ended.err
+    assert "cannot connect to the scheduler at tcp://127.0.0.1:" in ended.err
     assert "20" not in proctor("runs").out
 
 

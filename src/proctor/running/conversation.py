@@ -159,9 +159,9 @@ def _conversation_result(
     reason = "" if failure is None else failure.reason
     if failure is not None and failure.is_transient and retries.warnings:
         reason = f"{reason} (after {retries.attempts} attempts)"
-    broken = None if failure is None else conversation.partial_reply(reason)
+    partial = None if failure is None else conversation.partial_reply(reason)
     return ConversationResult(
-        tuple(conversation.replies) if broken is None else (*conversation.replies, broken),
+        tuple(conversation.replies) if partial is None else (*conversation.replies, partial),
         None if failure is None else failure.outcome,
         reason or "; ".join(conversation.failures),
         retries.attempts,
@@ -396,11 +396,11 @@ class OpenTurn:
         )
 
     def _partial_answer(self) -> Reply:
-        """The answer so far, from the session's own `so_far` if it has one, or from the recorder."""
-        so_far = getattr(self.session, "so_far", None)
+        """The answer so far, from the session's own `partial_reply()` if it has one, or from the recorder."""
+        partial_reply = getattr(self.session, "partial_reply", None)
         recorded = self.recorder.partial_reply
         try:
-            part = so_far() if callable(so_far) else None
+            part = partial_reply() if callable(partial_reply) else None
             if not isinstance(part, Reply):
                 return recorded
             _check_types(part)

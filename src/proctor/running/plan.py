@@ -55,7 +55,7 @@ class CaseEvaluators:
     """By turn: the turn's own list, or `None` if it uses the case's."""
 
     def assign(self, turns: int) -> tuple[list[Evaluators], Evaluators]:
-        """The evaluators of each of so many turns, and those that score the whole conversation.
+        """The evaluators of each turn, for a number of turns, and those that score the whole conversation.
 
         A turn's own list replaces the case's evaluators for that turn, except those that score the whole conversation.
         If a case has a single turn, that turn is the whole conversation, and its evaluators keep their order.

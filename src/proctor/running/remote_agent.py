@@ -115,7 +115,8 @@ class RemoteSession:
     async def send(self, turn: Turn) -> Reply:
         raise NotImplementedError
 
-    def so_far(self) -> Reply | None:
+    def partial_reply(self) -> Reply | None:
+        """What was recorded of a turn that failed; the engine asks for it."""
         return self._partial
 
     def begin_turn(self) -> None:

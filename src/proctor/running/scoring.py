@@ -194,10 +194,10 @@ def _score_inline(job: _Job, watchdog: Watchdog, warnings: list[str]) -> Score:
     try:
         try:
             watchdog.watch(task, timeout)
-            verdict = to_evaluation(job.evaluator.call(select_output(job.evaluator, job.evaluable)))
+            evaluation = to_evaluation(job.evaluator.call(select_output(job.evaluator, job.evaluable)))
         finally:
             watchdog.forget(task)  # inside the outer `try`, since the watchdog may interrupt at any moment before this
-        return _score_from(job, verdict, clock, warnings)
+        return _score_from(job, evaluation, clock, warnings)
     except WatchdogInterrupt:
         watchdog.forget(task)
         return _missing_score(job, InvalidScore(f"gave no score within {timeout:g} s"), clock)
@@ -246,53 +246,57 @@ async def _call_with_timeout(job: _Job, scoring: ScoringContext) -> Evaluation |
 
 async def _call(evaluator: ResolvedEvaluator, evaluable: Evaluable) -> Evaluation | None:
     """The result of an evaluator, after as many retries as its settings allow."""
-    seen = select_output(evaluator, evaluable)
+    selected = select_output(evaluator, evaluable)
     for retry in range(evaluator.spec.retries):
         try:
-            return _with_retry_count(retry, await _call_once(evaluator, seen))
+            return _with_retry_count(retry, await _call_once(evaluator, selected))
         except (NothingToCompare, EvaluationPending):
             raise
         except Exception:  # noqa: S112  the last attempt, below, raises
             continue
-    return _with_retry_count(evaluator.spec.retries, await _call_once(evaluator, seen))
+    return _with_retry_count(evaluator.spec.retries, await _call_once(evaluator, selected))
 
 
-def _with_retry_count(retries: int, verdict: Evaluation | None) -> Evaluation | None:
-    if not retries or verdict is None:
-        return verdict
-    return replace(verdict, details={**verdict.details, RETRIES: retries})
+def _with_retry_count(retries: int, evaluation: Evaluation | None) -> Evaluation | None:
+    if not retries or evaluation is None:
+        return evaluation
+    return replace(evaluation, details={**evaluation.details, RETRIES: retries})
 
 
-async def _call_once(evaluator: ResolvedEvaluator, seen: Evaluable) -> Evaluation | None:
+async def _call_once(evaluator: ResolvedEvaluator, selected: Evaluable) -> Evaluation | None:
     call: Callable[..., Any] = evaluator.call
-    extra = {"trace": seen.trace} if evaluator.takes_trace else {}
+    extra = {"trace": selected.trace} if evaluator.takes_trace else {}
     try:
         with suppress_tracing():
-            verdict = call(seen, **extra) if evaluator.asynchronous else await run_in_thread(call, seen, **extra)
-            return _as_plain_data(to_evaluation(await verdict if inspect.isawaitable(verdict) else verdict))
+            if evaluator.asynchronous:
+                result = call(selected, **extra)
+            else:
+                result = await run_in_thread(call, selected, **extra)
+            return _as_plain_data(to_evaluation(await result if inspect.isawaitable(result) else result))
     except (SystemExit, KeyboardInterrupt) as error:
         raise InvalidScore(f"raised {one_line(error)}{user_location(error)}") from error
 
 
-def _as_plain_data(verdict: Evaluation | None) -> Evaluation | None:
+def _as_plain_data(evaluation: Evaluation | None) -> Evaluation | None:
     """The evaluation as plain text and data; converted within the timeout, since a user's `__str__` may be slow."""
-    if verdict is None or (type(verdict.reasoning) is str and not verdict.details):
-        return verdict
-    return replace(verdict, reasoning=str(verdict.reasoning or ""), details=to_json(verdict.details))
+    if evaluation is None or (type(evaluation.reasoning) is str and not evaluation.details):
+        return evaluation
+    return replace(evaluation, reasoning=str(evaluation.reasoning or ""), details=to_json(evaluation.details))
 
 
-def _score_from(job: _Job, verdict: Evaluation | None, clock: float, warnings: list[str]) -> Score:
-    if verdict is None:
+def _score_from(job: _Job, evaluation: Evaluation | None, clock: float, warnings: list[str]) -> Score:
+    if evaluation is None:
         return _missing_score(job, NothingToCompare("nothing to compare"), clock)
-    details = to_json(verdict.details) if verdict.details else {}
+    details = to_json(evaluation.details) if evaluation.details else {}
     if UNCLAMPED in details:
-        warnings.append(f"{job.evaluator.title}: {clamp_notice(verdict)}")
+        warnings.append(f"{job.evaluator.title}: {clamp_notice(evaluation)}")
+    is_passed = passes(evaluation.score, job.evaluator.threshold, evaluation.passed)
     return Score(
         evaluator=job.evaluator.title,
-        outcome=Outcome.PASSED if passes(verdict.score, job.evaluator.threshold, verdict.passed) else Outcome.FAILED,
-        value=verdict.score,
+        outcome=Outcome.PASSED if is_passed else Outcome.FAILED,
+        value=evaluation.score,
         threshold=job.evaluator.threshold,
-        reasoning=truncate_middle(str(verdict.reasoning or "")),
+        reasoning=truncate_middle(str(evaluation.reasoning or "")),
         turn=job.turn,
         report_only=job.evaluator.spec.report_only,
         details=details,

@@ -74,12 +74,12 @@ def split_locations(paths: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
 
 def check_names(names: Sequence[str], cases: Iterable[tuple[str, Path | str | None, str]]) -> None:
     """Raise `UsageError` for a name that no case has, suggesting a similar one; cases are (suite, file, id)."""
-    known = list(cases)
+    candidates = list(cases)
     for name in names:
-        if not any(names_case(name, *case) for case in known):
+        if not any(names_case(name, *case) for case in candidates):
             case_id = name.partition("::")[2] or name
-            suggestion = did_you_mean(case_id, [case[2] for case in known]) or did_you_mean(
-                name, [f"{c[0]}/{c[2]}" for c in known]
+            suggestion = did_you_mean(case_id, [case[2] for case in candidates]) or did_you_mean(
+                name, [f"{c[0]}/{c[2]}" for c in candidates]
             )
             raise UsageError(f"no case {name!r}{suggestion}")
 

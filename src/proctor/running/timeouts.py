@@ -31,7 +31,7 @@ T = TypeVar("T")
 TICK_SECONDS = 0.25
 BEAT_SECONDS = 0.05
 MAX_LABELS = 8
-"""How many of the running cases the guard process is told, the newest."""
+"""How many running cases, the newest, are reported to the guard process."""
 GRACE_SECONDS = 1.0
 """How long a cancelled task may take to clean up before it is abandoned."""
 

@@ -17,21 +17,21 @@ from proctor.judging.judge import Question, Texts
 MIN_ECHO_CHARS = 40
 """A message at least this long that repeats the agent word for word is rejected."""
 
-INSTRUCTIONS = """Somebody talks to an agent: the user. Work out what this user would say next, and report it as your \
-finding, in the user's own words. You are not the agent: never answer for it, and never do its task.
+INSTRUCTIONS = """You simulate a user who chats with an agent. Work out what this user would say next, and report it \
+in the user's own words. You are not the agent: never answer for it, and never do its task.
 
-The plan says what the user wants, in which order, and what the user knows. Keep to it: bring up one step at a time, \
-nothing that the plan does not have, and no step before its turn. Respond to what the agent just said: give what it \
-asks for if the plan has it, say that you do not know if the plan does not, and put right what the agent got wrong \
-about the user's wishes. Do not tell the agent how to do its work, and do not go on about an error for more than a \
-message or two. {persona}Write as people write in a chat: no headings, no names before the text, no remarks about \
-the plan or about being simulated.
+The plan says what the user wants, in which order, and what the user knows. Follow it: bring up one step at a time, \
+nothing that is not in the plan, and no step before its turn. Respond to what the agent just said: give what it asks \
+for if the plan has it, say that you do not know if the plan does not, and correct the agent if it misunderstood what \
+the user wants. Do not tell the agent how to do its work, and do not mention an error in more than one or two \
+messages. {persona}Write as people write in a chat: no headings, no names before the text, no remarks about the plan \
+or about being simulated.
 
 The status is 'says' if the user says something, with the text in message. It is 'finished' if the plan is done, or \
-cannot be taken further because the agent will not or cannot; message is then empty. It is 'cannot' only if you will \
-not or cannot play this user, and reason says why."""
+cannot continue because the agent refuses or fails; message is then empty. It is 'cannot' only if you refuse or are \
+unable to play this user, and reason says why."""
 
-PERSONA = "The persona says who the user is: let that show in what is said and how. "
+PERSONA = "The persona says who the user is: let what the user says, and how, reflect it. "
 
 
 class NextMessage(BaseModel):
@@ -48,7 +48,7 @@ def next_message(scenario: Scenario, messages: Sequence[Json], replies: Sequence
         material["persona"] = persona
     return Question(
         kind="next-user-message",
-        version=1,
+        version=2,
         instructions=_instructions(scenario, bool(persona)),
         material={**material, "line": _transcript(messages, replies, tools=scenario.show_tools)},
         reply=NextMessage,
@@ -68,8 +68,8 @@ def _instructions(scenario: Scenario, has_persona: bool) -> str:
     }
     own = re.sub(r"\{\{\s*(\w+)\s*\}\}", lambda match: placeholders.get(match[1], match[0]), scenario.instructions)
     return (
-        f"{default}\n\nWhoever wrote the scenario adds the following about how the user is to be played. Where it asks "
-        f"to say {scenario.stop} at the end, the status 'finished' means the same.\n\n{own}"
+        f"{default}\n\nThe author of the scenario adds the following about how to play the user. Where it says to "
+        f"say {scenario.stop} at the end, the status 'finished' means the same.\n\n{own}"
     )
 
 
@@ -102,11 +102,11 @@ def _check(scenario: Scenario, replies: Sequence[Reply]) -> Callable[[NextMessag
         if reply.status == "finished" or scenario.stop in reply.message:
             return None
         if not message:
-            return "status is 'says', and message is empty; write what the user says"
+            return "status is 'says' but message is empty; write what the user says"
         if _out_of_role().search(message):
-            return "message is not what a user would say; it speaks as a model or as the agent. Stay in the user's role"
+            return "message is not what a user would say: it speaks as a model or as the agent. Stay in the user's role"
         if len(message) >= MIN_ECHO_CHARS and message in agent_texts:
-            return "message repeats what the agent said, word for word; write what the user says to that"
+            return "message repeats what the agent said, word for word; write what the user answers"
         return None
 
     return check

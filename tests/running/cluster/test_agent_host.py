@@ -126,7 +126,7 @@ def test_the_time_that_a_session_takes_from_others_is_known_and_who_it_is() -> N
 
 
 def test_the_agents_of_a_run_that_is_gone_are_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(agent_host, "FORGOTTEN_SECONDS", 0.5)
+    monkeypatch.setattr(agent_host, "ABANDONED_SECONDS", 0.5)
 
     async def begin_and_go(host: AgentHost) -> bool:
         turn = asyncio.ensure_future(send(host, 1, "waits"))
@@ -140,5 +140,5 @@ def test_an_agent_that_cannot_be_sent_says_how_to_name_it() -> None:
     lock = threading.Lock()
     plan = make_plan([suite([case("a")])], RunOptions(), agent=lambda question: lock)
 
-    with pytest.raises(proctor.UsageError, match=r"name it as file\.py:name"):
+    with pytest.raises(proctor.UsageError, match=r"pass it as file\.py:name"):
         order_of(plan, ClusterOptions(workers=1))

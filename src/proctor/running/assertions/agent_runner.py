@@ -72,9 +72,9 @@ class AgentRun(dict[str, Any]):
         replies = [reply for reply in self.trial.replies if reply.error is None]
         if not replies:
             raise AgentFailed(f"case {self.trial.case.id!r} has no answer: {self.trial.reason}")
-        seen = evaluable_of(self.trial.case, replies, self.trial.spans)
+        evaluable = evaluable_of(self.trial.case, replies, self.trial.spans)
         passages = tuple(self["retrieval_context"])
-        return replace(seen, retrieval_context=passages) if passages else seen
+        return replace(evaluable, retrieval_context=passages) if passages else evaluable
 
 
 ANSWER_KEYS = ("actual_output", "tools_called", "tool_calls_with_args", "tool_results", "retrieval_context")

@@ -97,10 +97,10 @@ async def assert_pass(
     fails for a transient reason, such as a rate limit, is repeated as in a suite.
     """
     inputs = list(eval_inputs)
-    known = [None] * len(inputs) if evaluables is None else list(evaluables)
-    if len(known) != len(inputs):
-        raise ValueError(f"evaluables length ({len(known)}) must match eval_inputs length ({len(inputs)})")
-    items = [input_of(value, item) for value, item in zip(inputs, known, strict=True)]
+    initial = [None] * len(inputs) if evaluables is None else list(evaluables)
+    if len(initial) != len(inputs):
+        raise ValueError(f"evaluables length ({len(initial)}) must match eval_inputs length ({len(inputs)})")
+    items = [input_of(value, item) for value, item in zip(inputs, initial, strict=True)]
     assertion = BatchAssertion(runnable, named_evaluators(evaluators), from_trace, assertion_limits(timeout, parallel))
     await assertion.check(items, pass_criteria or DEFAULT_CRITERIA)
 
@@ -149,10 +149,10 @@ class BatchAssertion:
 
     async def _row(self, item: ApplicationInput, runtime: AgentRuntime) -> list[Evaluation]:
         async with self._slots:
-            seen = item.evaluable if item.evaluable.eval_output else await self._observe(item, runtime)
-            if isinstance(seen, str):
-                return [missing_answer(seen) for _ in self._evaluators]
-            return list(await asyncio.gather(*(named.cell(seen, runtime.watchdog) for named in self._evaluators)))
+            observed = item.evaluable if item.evaluable.eval_output else await self._observe(item, runtime)
+            if isinstance(observed, str):
+                return [missing_answer(observed) for _ in self._evaluators]
+            return list(await asyncio.gather(*(named.cell(observed, runtime.watchdog) for named in self._evaluators)))
 
     async def _observe(self, item: ApplicationInput, runtime: AgentRuntime) -> Evaluable | str:
         """The call as the input of evaluators, or why there is nothing to evaluate."""

@@ -79,16 +79,16 @@ class ObservedCall:
             raise AgentFailed(self.problem) from self.error
 
 
-def input_of(eval_input: Any, known: Evaluable | None = None) -> ApplicationInput:
+def input_of(eval_input: Any, evaluable: Evaluable | None = None) -> ApplicationInput:
     """The input of an application from a Python value and, if there is one, its evaluable."""
     value = to_json(eval_input)
     own = (NamedData("input", value),)
-    if known is None:
+    if evaluable is None:
         return ApplicationInput((eval_input,), Evaluable(eval_input=own))
-    named = tuple(known.eval_input or ())
+    named = tuple(evaluable.eval_input or ())
     is_input_itself = len(named) == 1 and to_json(named[0].value) == value
     inputs = None if is_input_itself or not named else {item.name: item.value for item in named}
-    return ApplicationInput((eval_input,), replace(known, eval_input=named or own), inputs=inputs)
+    return ApplicationInput((eval_input,), replace(evaluable, eval_input=named or own), inputs=inputs)
 
 
 def dataset_entry_input(runnable: Callable[..., Any], case: Case, item: Evaluable) -> ApplicationInput:
@@ -181,44 +181,44 @@ def _takes(runnable: Callable[..., Any], named: Mapping[str, Any]) -> bool:
     return True
 
 
-def evaluable_of(known: Evaluable, call: ObservedCall, from_trace: FromTrace | None = None) -> Evaluable:
+def evaluable_of(initial: Evaluable, call: ObservedCall, from_trace: FromTrace | None = None) -> Evaluable:
     """What evaluators see of a call that succeeded; raises `NothingSeen` if that would be nothing."""
     reply, spans = call.answer.replies[-1], call.answer.spans
     if not spans and (from_trace is not None or not reply.outputs):
         raise NothingToEvaluate
     trace = build_tree(spans)
     if from_trace is None:
-        seen = _with_named_outputs(known, trace, reply.outputs)
+        evaluable = _with_named_outputs(initial, trace, reply.outputs)
     else:
-        seen = _with_chosen_span(known, trace, from_trace)
+        evaluable = _with_chosen_span(initial, trace, from_trace)
     return replace(
-        seen,
-        eval_metadata={**(seen.eval_metadata or {}), **(known.eval_metadata or {})} or None,
-        tool_calls=seen.tool_calls or reply.tool_calls,
-        usage=seen.usage or reply.usage,
-        duration_ms=reply.duration_ms if seen.duration_ms is None else seen.duration_ms,
+        evaluable,
+        eval_metadata={**(evaluable.eval_metadata or {}), **(initial.eval_metadata or {})} or None,
+        tool_calls=evaluable.tool_calls or reply.tool_calls,
+        usage=evaluable.usage or reply.usage,
+        duration_ms=reply.duration_ms if evaluable.duration_ms is None else evaluable.duration_ms,
         trace=trace,
     )
 
 
-def _with_named_outputs(known: Evaluable, trace: list[ObservationNode], outputs: tuple[NamedData, ...]) -> Evaluable:
+def _with_named_outputs(initial: Evaluable, trace: list[ObservationNode], outputs: tuple[NamedData, ...]) -> Evaluable:
     """The evaluable with the outputs that the application named, else the output of its outermost span."""
     top = root(trace) if trace else Evaluable()
-    return replace(known, eval_output=outputs or top.eval_output, eval_metadata=top.eval_metadata)
+    return replace(initial, eval_output=outputs or top.eval_output, eval_metadata=top.eval_metadata)
 
 
-def _with_chosen_span(known: Evaluable, trace: list[ObservationNode], from_trace: FromTrace) -> Evaluable:
+def _with_chosen_span(initial: Evaluable, trace: list[ObservationNode], from_trace: FromTrace) -> Evaluable:
     """The evaluable with the span that `from_trace` chooses."""
     chosen = from_trace(trace)
     if not isinstance(chosen, Evaluable):
         raise TypeError(f"from_trace returned {type(chosen).__name__}; it must return an Evaluable")
     return replace(
-        known,
+        initial,
         eval_input=chosen.eval_input,
         eval_output=chosen.eval_output,
-        expectation=chosen.expectation if known.expectation is UNSET else known.expectation,
+        expectation=chosen.expectation if initial.expectation is UNSET else initial.expectation,
         eval_metadata=chosen.eval_metadata,
-        description=known.description or chosen.description,
+        description=initial.description or chosen.description,
         tool_calls=chosen.tool_calls,
         usage=chosen.usage,
         duration_ms=chosen.duration_ms,
@@ -244,7 +244,7 @@ async def trace_application(agent: BaseAgent, arguments: Mapping[str, Json]) -> 
     if (reason := agent.check(case)) is not None:
         raise UsageError(reason)
     problem = None
-    with capture_traces() as seen:
+    with capture_traces() as capture:
         current_trial.set(TrialContext(turn=TurnRecorder(trace_wraps=True)))
         step = Observation(ROOT_SPAN, dict(arguments))
         try:
@@ -252,7 +252,7 @@ async def trace_application(agent: BaseAgent, arguments: Mapping[str, Json]) -> 
                 step.set_output(_return_value(await _send_once(agent, case)))
         except (Exception, SystemExit) as error:
             problem = str(error) if isinstance(error, AgentFailed) else f"the application raised {one_line(error)}"
-    return TracedRun(tuple(seen.spans), problem)
+    return TracedRun(tuple(capture.spans), problem)
 
 
 async def _send_once(agent: BaseAgent, case: Case) -> Reply:

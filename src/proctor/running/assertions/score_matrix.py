@@ -177,11 +177,11 @@ class NamedEvaluator:
         if watchdog is None:
             with Watchdog() as own:
                 return await self.evaluate(evaluable, own)
-        seen, waits = self._selected(evaluable), WaitTimer()
+        selected, waits = self._selected(evaluable), WaitTimer()
 
         async def call() -> Evaluation | None:
             with suppress_tracing(), count_waits(waits):
-                return await evaluate(self.call, seen)
+                return await evaluate(self.call, selected)
 
         try:
             return await run_with_timeout(call(), self.timeout, watchdog, lambda: waits.seconds)

@@ -195,12 +195,12 @@ async def check_workers(
 ) -> list[dict[str, Any]]:
     """A report on each worker; with suites, also whether it can load their agents, which imports the user's code."""
     async with connect(options) as client:
-        known = (await client.scheduler.identity())["workers"]
+        workers = (await client.scheduler.identity())["workers"]
         infos = await client.run(describe_process, sorted(packages), on_error="return")
-        problems = await _agent_problems(client, options, suites) if suites and known else {}
+        problems = await _agent_problems(client, options, suites) if suites and workers else {}
         return [
             _worker_report(str(info.get("name", address)), address, infos.get(address), problems.get(address, ""))
-            for address, info in known.items()
+            for address, info in workers.items()
         ]
 
 

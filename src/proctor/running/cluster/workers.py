@@ -63,7 +63,7 @@ class Worker:
     name: str
     host: Any
     """The actor; its methods are those of `AgentHost`."""
-    gone: asyncio.Future[None]
+    ended: asyncio.Future[None]
     """Done when the worker is no longer used."""
     end_reason: str = ""
     stuck: bool = False
@@ -224,8 +224,8 @@ class Workers:
         self._watcher = asyncio.create_task(self._watch())
         end = Clock.monotonic() + (PREPARE_SECONDS if least else NO_WORKER_SECONDS)
         while Clock.monotonic() < end and not self._stopped:
-            known = len(self.ready) + len(self.refused)
-            if known and known >= least and not self._joining:
+            count = len(self.ready) + len(self.refused)
+            if count and count >= least and not self._joining:
                 break
             await asyncio.sleep(0.02)
         if not self.ready:
@@ -271,7 +271,7 @@ class Workers:
 
     def abort(self, session: ClusterSession) -> None:
         """End a session in the background; its worker is released when it has closed."""
-        if session.worker is None or session.worker.gone.done():
+        if session.worker is None or session.worker.ended.done():
             self.release(session, failed=True)
         else:
             self._run_in_background(self._abort(session, session.worker))
@@ -285,7 +285,7 @@ class Workers:
         assert worker is not None
         call = asyncio.ensure_future(_call_host(worker, method, *arguments))
         try:
-            await asyncio.wait({call, worker.gone}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({call, worker.ended}, return_when=asyncio.FIRST_COMPLETED)
         except asyncio.CancelledError:
             worker.has_leftovers = True
             call.cancel()
@@ -352,7 +352,7 @@ class Workers:
 
     async def _loss(self, session: ClusterSession, worker: Worker, reason: str) -> Exception:
         """The exception for a session whose worker has ended."""
-        if await self._known_workers() is None:
+        if await self._scheduler_workers() is None:
             return RunStopped(self._stopped)
         self._lose(worker, reason)
         if worker.culprit is session:
@@ -372,8 +372,8 @@ class Workers:
         before = self._lost.get(worker.name, WorkerState(worker.name))
         done, failed = before.done + worker.done, before.failed + worker.failed
         self._lost[worker.name] = WorkerState(worker.name, 0, done, failed, before.lost + 1)
-        if not worker.gone.done():
-            worker.gone.set_result(None)
+        if not worker.ended.done():
+            worker.ended.set_result(None)
         if not self._closed:
             count = len(worker.sessions)
             trials = "1 trial was" if count == 1 else f"{count} trials were"
@@ -400,10 +400,10 @@ class Workers:
         """Close a session on its worker; restart the worker if its event loop does not respond."""
         try:
             call = asyncio.ensure_future(_call_host(worker, "abort", session.key))
-            await asyncio.wait({call, worker.gone}, timeout=SILENT_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({call, worker.ended}, timeout=SILENT_SECONDS, return_when=asyncio.FIRST_COMPLETED)
             reached = call.done() and call.exception() is None and call.result()
             call.cancel()
-            if not reached and not worker.gone.done():
+            if not reached and not worker.ended.done():
                 self._restart(worker, f"case {session.trial[1]} blocked it beyond its timeout")
         finally:
             self.release(session, failed=True)
@@ -412,11 +412,11 @@ class Workers:
 
     async def _follow(self, worker: Worker) -> None:
         """Poll the status of a worker until it has ended."""
-        while not worker.gone.done():
+        while not worker.ended.done():
             requested_at = Clock.monotonic()
             call = asyncio.ensure_future(_call_host(worker, "status"))
-            while not call.done() and not worker.gone.done():
-                await asyncio.wait({call, worker.gone}, timeout=STATUS_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+            while not call.done() and not worker.ended.done():
+                await asyncio.wait({call, worker.ended}, timeout=STATUS_SECONDS, return_when=asyncio.FIRST_COMPLETED)
                 if not call.done() and Clock.monotonic() - requested_at > self._patience(worker):
                     worker.culprit = _only_suspect(worker)
                     self._restart(worker, "it did not respond")
@@ -424,7 +424,7 @@ class Workers:
                 call.cancel()
                 return
             if (error := call.exception()) is not None:
-                if await self._known_workers() is not None:
+                if await self._scheduler_workers() is not None:
                     self._lose(worker, one_line(error))
                 return
             status: HostStatus = call.result()
@@ -440,7 +440,7 @@ class Workers:
         timeouts = [session.timeout for session in worker.sessions.values() if session.is_busy]
         return min(timeouts) + STUCK_SECONDS if timeouts else SILENT_SECONDS
 
-    async def _known_workers(self) -> dict[str, Any] | None:
+    async def _scheduler_workers(self) -> dict[str, Any] | None:
         """The workers of the scheduler; if it does not respond, stop the run and return `None`."""
         if self._stopped:
             return None
@@ -455,16 +455,16 @@ class Workers:
     async def _watch(self) -> None:
         """Add and remove workers as they come and go; stop the run without a scheduler or any worker."""
         seen_at = Clock.monotonic()
-        while (known := await self._known_workers()) is not None:
+        while (current := await self._scheduler_workers()) is not None:
             used = {*self.ready, *self._joining, *self.refused, *self._restarting}
-            for address in known.keys() - used:
-                name = str(known[address].get("name", address))
+            for address in current.keys() - used:
+                name = str(current[address].get("name", address))
                 self._joining[address] = asyncio.create_task(self._join(address, name))
-            for address in self.ready.keys() - known.keys():
+            for address in self.ready.keys() - current.keys():
                 self._lose(self.ready[address], "the scheduler no longer has it")
-            for address in self._joining.keys() - known.keys():
+            for address in self._joining.keys() - current.keys():
                 self._joining.pop(address).cancel()
-            self._restarting &= known.keys()
+            self._restarting &= current.keys()
             if self.ready or self._joining:
                 seen_at = Clock.monotonic()
             elif Clock.monotonic() - seen_at > NO_WORKER_SECONDS:
@@ -505,10 +505,7 @@ class Workers:
             if problem:
                 return f"cannot load the agent {name}: {problem}"
             if fingerprint != expected:
-                return (
-                    f"has another version of the agent {name} (fingerprint {fingerprint}, here {expected}); "
-                    "update its files or use --upload"
-                )
+                return f"has another version of the agent {name} (fingerprint {fingerprint}, here {expected})"
         return ""
 
     # Stopping
@@ -517,8 +514,8 @@ class Workers:
         """Open no more sessions and end the open ones."""
         self._stopped = self._stopped or reason
         for worker in self.ready.values():
-            if not worker.gone.done():
-                worker.gone.set_result(None)
+            if not worker.ended.done():
+                worker.ended.set_result(None)
         self._wake()
 
     async def _stop_agents(self) -> list[tuple[int, str]]:
