@@ -41,12 +41,12 @@ def counted(suite: Command, project: Path) -> Path:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--json", "good.yaml"), "--json takes the file to write, which must end in .json, not 'good.yaml'"),
-        (("--html", "good.yaml"), "must end in .html"),
-        (("--junit", "report"), "must end in .xml"),
-        (("--report", "csv=good.yaml"), "--report csv= takes the file to write, which must end in .csv"),
-        (("--report", "notes.txt"), "the ending selects no report; write KIND=FILE"),
-        (("--report", "cvs=r.csv"), "no report is called 'cvs'; did you mean 'csv'?"),
+        (("--json", "good.yaml"), "--json takes a file to write that ends in .json, not 'good.yaml'"),
+        (("--html", "good.yaml"), "that ends in .html"),
+        (("--junit", "report"), "that ends in .xml"),
+        (("--report", "csv=good.yaml"), "--report csv= takes a file to write that ends in .csv"),
+        (("--report", "notes.txt"), "unknown file ending; write KIND=FILE"),
+        (("--report", "cvs=r.csv"), "unknown report 'cvs'; did you mean 'csv'?"),
         (("--report", "code-quality=good.yaml"), "would overwrite a file that this command reads"),
         (("--report", "code-quality=counted.py"), "would overwrite a file that this command reads"),
         (("--md", "x.md", "--report", "code-quality=x.md"), "would both go to x.md"),

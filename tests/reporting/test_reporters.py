@@ -107,9 +107,7 @@ def test_a_reader_that_stops_early_is_no_failure(monkeypatch: pytest.MonkeyPatch
 
 
 def test_an_unknown_report_is_refused_before_anything_is_written(tmp_path: Path) -> None:
-    with pytest.raises(
-        UsageError, match="no report is called 'pdf'; there are html, md, json, junit, csv, code-quality"
-    ):
+    with pytest.raises(UsageError, match="unknown report 'pdf'; available: html, md, json, junit, csv, code-quality"):
         write({"md": tmp_path / "r.md", "pdf": tmp_path / "r.pdf"})
 
     assert list(tmp_path.iterdir()) == []

@@ -1,12 +1,12 @@
-"""The reports of a run: which there are, which file each goes to, and writing them.
+"""The kinds of reports, the file that each is written to, and writing them.
 
-A report is one row: its name, the ending of its files, its line of help, and the function that writes it. The options
-`--html`, `--md`, `--json` and `--junit` follow from `REPORTERS`; `--report [KIND=]FILE` reaches every report, also
-those of other packages, which come through `Plugin.reporters` (`proctor.plugins`).
+A kind of report is one row: its name, the ending of its files, its help, and the function that writes it. The options
+`--html`, `--md`, `--json` and `--junit` are derived from `REPORTERS`. `--report [KIND=]FILE` reaches every kind, also
+those of other packages, which register them with `Plugin.reporters` (`proctor.plugins`).
 
-Where reports go is checked before anything is run: `check_targets` looks at the files alone, and `refuse_overwriting`
-compares them with the files that the command reads. Each report is then written whole or not at all, and one that fails
-does not stop the others.
+Targets are checked before anything runs: `check_targets` checks the paths, and `refuse_overwriting` compares them with
+the files that the command reads. Each report is then written completely or not at all, and one that fails does not stop
+the others.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ REPORTERS = (
     Reporter(name="json", suffix=".json", help="Write a JSON report.", write="proctor.reporting.json_report:write"),
     Reporter(name="junit", suffix=".xml", help="Write a JUnit XML report.", write="proctor.reporting.junit:write"),
 )
-"""The reports that have an option of their own."""
+"""The reports that have their own option."""
 
 OTHER_REPORTERS = (
     Reporter(name="csv", suffix=".csv", help="Write the scores as CSV.", write="proctor.reporting.tables:write"),
@@ -44,53 +44,53 @@ OTHER_REPORTERS = (
         write="proctor.reporting.build_findings:write",
     ),
 )
-"""The reports that `--report` writes."""
+"""The other reports, which only `--report` writes."""
 
 _TARGET = re.compile(r"([A-Za-z][\w-]*)=(.*)", re.DOTALL)
 
 
 def reporters() -> Iterator[Reporter]:
-    """Every report; other packages are looked through only if the iteration gets there."""
+    """Every kind of report; plugins are loaded only if the iteration gets to them."""
     yield from (*REPORTERS, *OTHER_REPORTERS)
     for plugin in plugins():
         yield from plugin.reporters
 
 
 def find_reporter(name: str) -> Reporter:
-    """The report of this name; raises `UsageError`."""
-    known: list[str] = []
+    """The kind of report with this name; raises `UsageError` if there is none."""
+    names: list[str] = []
     for reporter in reporters():
         if reporter.name == name:
             return reporter
-        known.append(reporter.name)
-    raise UsageError(f"no report is called {name!r}{did_you_mean(name, known)}; there are {', '.join(known)}")
+        names.append(reporter.name)
+    raise UsageError(f"unknown report {name!r}{did_you_mean(name, names)}; available: {', '.join(names)}")
 
 
 def parse_target(text: str) -> tuple[str, str]:
-    """The name of the report and its file, from `KIND=FILE`, or from `FILE`, whose ending then selects the report."""
+    """The kind of report and its file, from `KIND=FILE`, or from `FILE`, whose ending then decides the kind."""
     if match := _TARGET.fullmatch(text):
         return find_reporter(match[1]).name, match[2]
     suffix = Path(text).suffix.lower()
     found = next((reporter.name for reporter in reporters() if reporter.suffix and reporter.suffix == suffix), None)
     if found is None:
         endings = ", ".join(f"{reporter.name} ({reporter.suffix})" for reporter in reporters() if reporter.suffix)
-        raise UsageError(f"--report {text}: the ending selects no report; write KIND=FILE, or use one of: {endings}")
+        raise UsageError(f"--report {text}: unknown file ending; write KIND=FILE, or use one of {endings}")
     return found, text
 
 
 def check_targets(targets: Mapping[str, str]) -> None:
-    """Raise `UsageError` if a report has no file to go to, two go to one place, or an ending does not fit.
+    """Raise `UsageError` if a report has no file, two have the same file, or a file has the wrong ending.
 
-    The ending keeps a forgotten FILE from costing a suite: `--json suite.yaml` would overwrite it.
+    The ending protects suites: with a forgotten FILE, `--json suite.yaml` would overwrite the suite.
     """
     for name, path in targets.items():
         option = _option(name)
         if not path.strip():
-            raise UsageError(f"{option} must name a file, or - for standard output")
+            raise UsageError(f"{option} needs a file, or - for standard output")
         suffix = next((reporter.suffix for reporter in reporters() if reporter.name == name), "")
         if suffix and not _is_special(path) and Path(path).suffix.lower() != suffix:
             hint = f"--{name} report{suffix}" if option == f"--{name}" else f"{option}report{suffix}"
-            raise UsageError(f"{option} takes the file to write, which must end in {suffix}, not {path!r}: {hint}")
+            raise UsageError(f"{option} takes a file to write that ends in {suffix}, not {path!r}; for example {hint}")
         if path != STANDARD_OUTPUT and Path(path).is_dir():
             raise UsageError(f"{option}: {path} is a folder")
     _refuse_shared_paths(targets)
@@ -109,9 +109,9 @@ def write_reports(
 ) -> list[str]:
     """Write each report to its path (`-` is standard output) and return the paths written.
 
-    `targets` has the path of each report by the report's name. With `GITHUB_STEP_SUMMARY` in `environ`, a summary is
-    appended to that file. Raises `UsageError` before anything is written if a report is not known, and `StoreError`
-    afterwards with everything that could not be written; `UsageError` if this run cannot have the reports.
+    `targets` has the path of each report by its kind. With `GITHUB_STEP_SUMMARY` in `environ`, a summary is appended
+    to that file. Raises `UsageError` before anything is written if a kind is unknown, and `StoreError` at the end with
+    everything that could not be written; `UsageError` if this run cannot have the reports.
     """
     writers = {name: _load_writer(find_reporter(name)) for name in targets}
     _refuse_shared_paths(targets)
@@ -177,7 +177,7 @@ def _write_to(path: str, run: Run, verdict: RunVerdict, writer: Writer) -> None:
 
 
 def _append_step_summary(page: Path, run: Run, verdict: RunVerdict) -> None:
-    # Loaded when it is written: every run imports this module for its options, and few run in a GitHub workflow.
+    # Imported here: every run imports this module for its options, and few run in a GitHub workflow.
     from proctor.reporting.markdown.ci_pages import write_step_summary
 
     text = io.StringIO()

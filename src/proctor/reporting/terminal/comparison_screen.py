@@ -44,9 +44,10 @@ def _print_changes(comparison: Comparison, screen: Screen, *, verbose: bool, arr
     if comparison.evaluators:
         screen.line()
         screen.line(("scores", "bold"))
+    width = min(32, max((len(item.evaluator) for item in comparison.evaluators), default=0))
     for item in comparison.evaluators:
         change = f"{item.before:.3f} {arrow} {item.after:.3f}  {difference_text(item)}  {p_text(item.p_value)}"
-        screen.line(f"  {item.evaluator}  {change}", ("  differs", "bold yellow") if item.differs else "")
+        screen.line(f"  {item.evaluator:<{width}}  {change}", ("  differs", "bold yellow") if item.differs else "")
     if comparison.resources:
         screen.line()
         screen.line(("per trial", "bold"))
@@ -67,7 +68,7 @@ def _print_group(group: Change, cases: Sequence[CaseChange], screen: Screen, *, 
     for case in shown:
         screen.line(f"  {case_name(case):<{width}}  {_with_arrow(change_text(case), arrow)}")
         for line in differences(case):
-            screen.line((f"      {_with_arrow(_cut(line), arrow)}", "dim"))
+            screen.line((f"      {_with_arrow(_cut(line), arrow)}", "dim"), hang=8)
     if len(cases) > len(shown):
         screen.line((f"  and {plural(len(cases) - len(shown), 'more case')} (-v shows all)", "dim"))
 

@@ -285,7 +285,8 @@ def _print_evaluator(screen: Screen, item: EvaluatorSummary, width: int, is_repo
     spans: list[Span] = [f"  {item.evaluator:<{width}}  {mean:<20}  ", (f"{threshold:<13}  ", "dim")]
     for number, (text, outcome) in enumerate(count_parts(counts)):
         spans += [", " if number else "", (text, STYLES[outcome])]
-    screen.line(*spans)
+    column = width + 2 + 2 + 20 + 2 + 13 + 2  # where the counts start: the rest of a long line goes below them
+    screen.line(*spans, hang=column if screen.width is not None and column + 12 <= screen.width else 4)
 
 
 def _print_totals(screen: Screen, run: Run, verdict: RunVerdict) -> None:
