@@ -85,7 +85,7 @@ def test_words_of_a_conversation_are_looked_for_in_the_output_that_is_named(
     scored: Command, agent: str, look: str, found: str, missing: str
 ) -> None:
     for words, code in ((found, 0), (missing, 1)):
-        for check in (f"Contains: {{any_of: [{words}], ", f"Regex: {{pattern: {words}, "):
+        for check in (f"Contains: {{any: [{words}], ", f"Regex: {{pattern: {words}, "):
             evaluators = f"evaluators: [{{{check}conversation: true, {look}}}}}]\n"
             ended = scored(
                 f"agent: app.py:{agent}\n{evaluators}cases: [{{id: a, turns: [{{input: one}}, {{input: two}}]}}]\n"

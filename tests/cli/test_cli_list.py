@@ -91,7 +91,12 @@ def test_one_evaluator_is_shown_with_its_parameters(proctor: Command) -> None:
 
 @pytest.mark.parametrize(
     ("name", "near"),
-    [("Faithfulnes", "Faithfulness"), ("tool", "ToolCount"), ("exactmach", "ExactMatch"), ("xyzzy", "lists all")],
+    [
+        ("Faithfulnes", "Faithfulness"),
+        ("tool", "ToolCount"),
+        ("exactmach", "ExactMatch"),
+        ("xyzzy", "proctor list evaluators"),
+    ],
 )
 def test_an_unknown_name_says_the_nearest(proctor: Command, name: str, near: str) -> None:
     ended = proctor("evaluators", name)

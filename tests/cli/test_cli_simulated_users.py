@@ -34,7 +34,7 @@ def write_project(folder: Path, url: str, **scenario: Any) -> None:
         "agent": "desk.py:agent",
         "judge": {"model": "openai:scripted", "base_url": url},
         "cases": [{"id": "refund", "scenario": {**SCENARIO, **scenario}}],
-        "evaluators": [{"Contains": {"any_of": ["order", "refunded"]}}],
+        "evaluators": [{"Contains": {"any": ["order", "refunded"]}}],
     }
     (folder / "desk.json").write_text(json.dumps(suite), encoding="utf-8")
 

@@ -87,7 +87,7 @@ def test_where_nothing_was_asked_no_task_can_be_judged(question: Any) -> None:
 
 @pytest.mark.parametrize("wrong", ["", " ", 7])
 def test_a_task_must_say_something(wrong: Any) -> None:
-    with pytest.raises(ValueError, match="task must be a text"):
+    with pytest.raises(ValueError, match="task must be a non-empty string"):
         TaskCompletion(task=wrong)
 
 

@@ -39,7 +39,7 @@ def score(evaluator: Any, output: Any, expectation: Any = UNSET) -> float:
 
 @pytest.mark.parametrize("evaluator", [NumericDiff(), Numeric(), JSONDiff(), ListContains()])
 def test_without_an_expectation_data_have_nothing_to_be_compared_with(evaluator: Any) -> None:
-    with pytest.raises(NothingToCompare, match="expectation"):
+    with pytest.raises(NothingToCompare, match="expected output"):
         evaluator(seen("1"))
 
 
@@ -83,13 +83,13 @@ def test_an_answer_that_is_no_number_is_wrong_and_the_reason_says_so(output: Any
     for evaluator in (NumericDiff(), Numeric()):
         evaluation = evaluator(seen(output, 5))
         assert evaluation.score == 0.0
-        assert "no number" in evaluation.reasoning
+        assert "not a number" in evaluation.reasoning
 
 
 @pytest.mark.parametrize("expectation", ["five", None, True, math.nan, [5]])
 @pytest.mark.parametrize("evaluator", [NumericDiff(), Numeric()])
 def test_an_expectation_that_is_no_number_cannot_be_compared_with(evaluator: Any, expectation: Any) -> None:
-    with pytest.raises(NothingToCompare, match="needs a number"):
+    with pytest.raises(NothingToCompare, match="needs an expected number"):
         evaluator(seen(5, expectation))
 
 
@@ -227,7 +227,7 @@ def test_extra_entities_cost_nothing_when_allowed() -> None:
     allowing = ListContains(allow_extra_entities=True)
     assert score(allowing, ["apple", "pear"], ["apple"]) == 1.0
     assert score(allowing, ["pear"], ["pear", "apple"]) == 0.5
-    with pytest.raises(NothingToCompare, match="no expected items"):
+    with pytest.raises(NothingToCompare, match="no item is expected"):
         allowing(seen(["apple"], []))
 
 
@@ -267,7 +267,7 @@ def test_an_approximate_pairing_never_scores_above_the_best(expected: list[str],
     [
         ("ValidJSON", {"schema": {"type": "nope"}}, "not a JSON Schema"),
         ("ValidJSON", {"schema": "text"}, "JSON Schema object"),
-        ("ValidJSON", {"schema": {"$ref": "http://127.0.0.1:9/schema.json"}}, "only references within"),
+        ("ValidJSON", {"schema": {"$ref": "http://127.0.0.1:9/schema.json"}}, "only references inside"),
         ("JSONDiff", {"string_scorer": "fuzzy"}, "levenshtein, exact"),
         ("JSONDiff", {"number_scorer": "fuzzy"}, "numeric, exact"),
         ("ListContains", {"pairwise": "fuzzy"}, "pairwise must be one of"),

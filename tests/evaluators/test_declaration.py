@@ -160,7 +160,7 @@ def test_a_new_evaluator_is_one_file_and_the_index(tmp_path: Path, monkeypatch: 
     assert '"polite": "shop_evaluators.polite:Polite"' in text
     assert "as polite" not in text
     (folder / "again.py").write_text(f"{head}@evaluator(family='text')\n@dataclass\nclass Polite:\n    '''Again.'''\n")
-    with pytest.raises(SystemExit, match="another evaluator is called Polite"):
+    with pytest.raises(SystemExit, match="another evaluator is already called Polite"):
         index.collect_declarations("shop_evaluators")
 
 
@@ -189,4 +189,4 @@ def test_evaluators_of_other_packages_are_listed_also_if_one_is_broken(
     monkeypatch.setattr(plugins, "installed_plugins", lambda: (plugins.Plugin(name="shop", evaluators=evaluators),))
     told = proctor("evaluators").out
     assert "From shop\nBrief   The answer is short.  [reference]" in told
-    assert "Broken  the evaluator 'Broken' cannot be loaded" in told
+    assert "Broken  cannot load the evaluator 'Broken'" in told

@@ -56,11 +56,11 @@ def test_several_limits_in_one() -> None:
     within = Evaluable(duration_ms=1000.0, usage=Usage(4, 6, cost_usd=0.01), tool_calls=(ToolCall("a"),))
     assert limits(within).score == 1.0
     beyond = limits(Evaluable(duration_ms=3000.0, usage=Usage(4, 7, cost_usd=0.01)))
-    assert (beyond.score, beyond.reasoning) == (0.0, "took 3 s, at most 2 s; 11 total tokens, at most 10")
+    assert (beyond.score, beyond.reasoning) == (0.0, "took 3 s (limit 2 s); 11 total tokens (limit 10)")
     with pytest.raises(NothingToCompare, match="cost"):
         limits(Evaluable(duration_ms=1000.0, usage=Usage(4, 6)))
     assert limits(Evaluable(duration_ms=3000.0)).score == 0.0
-    with pytest.raises(ValueError, match="give seconds"):
+    with pytest.raises(ValueError, match="at least one of seconds"):
         Limits()
 
 
@@ -69,10 +69,10 @@ def test_a_limit_that_is_passed_fails_even_where_another_count_is_unknown() -> N
 
 
 def test_the_reason_gives_both_numbers() -> None:
-    assert MaxLatency(2)(Evaluable(duration_ms=2345)).reasoning == "took 2.345 s, at most 2 s"
-    assert MaxTokens(5, output_tokens=9)(Evaluable(usage=Usage(4, 6))).reasoning == "10 total tokens, at most 5"
-    assert MaxCost(0.01)(Evaluable(usage=Usage(cost_usd=0.025))).reasoning == "cost $0.025, at most $0.01"
-    assert MaxSteps(3)(Evaluable(tool_calls=(ToolCall("a"),))).reasoning == "1 tool call, at most 3"
+    assert MaxLatency(2)(Evaluable(duration_ms=2345)).reasoning == "took 2.345 s (limit 2 s)"
+    assert MaxTokens(5, output_tokens=9)(Evaluable(usage=Usage(4, 6))).reasoning == "10 total tokens (limit 5)"
+    assert MaxCost(0.01)(Evaluable(usage=Usage(cost_usd=0.025))).reasoning == "cost $0.025 (limit $0.01)"
+    assert MaxSteps(3)(Evaluable(tool_calls=(ToolCall("a"),))).reasoning == "1 tool call (limit 3)"
 
 
 @pytest.mark.parametrize(

@@ -74,7 +74,7 @@ def test_the_steps_of_a_trajectory_are_compared_in_the_table() -> None:
 @pytest.mark.needs("deepeval")
 def test_an_evaluator_of_words_blames_no_tool() -> None:
     tools = [ExpectedCall("look_up", {"id": 8})]
-    loose = EvaluatorSpec("ToolCorrectness"), EvaluatorSpec("Contains", {"any_of": ["never said"]})
+    loose = EvaluatorSpec("ToolCorrectness"), EvaluatorSpec("Contains", {"any": ["never said"]})
     cluster, _ = trial_of([LOOKED_UP], tools, *loose)
     assert (cluster.tool, cluster.evaluators) == ("", ("Contains",))
 

@@ -19,7 +19,7 @@ from proctor.running.settings import RunOptions
 
 EARLIER = Path(__file__).with_name("earlier_version") / "run.jsonl"
 """A run that the version wrote which did not yet store whether a trial ended early."""
-SAYS_HELLO = (EvaluatorSpec("Contains", {"any_of": ["hello"]}),)
+SAYS_HELLO = (EvaluatorSpec("Contains", {"any": ["hello"]}),)
 
 
 def again(folder: Path) -> dict[str, Outcome]:

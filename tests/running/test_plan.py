@@ -37,8 +37,8 @@ def titles(plan: Plan) -> dict[str, list[str]]:
 
 
 def test_an_evaluator_has_one_title_in_all_cases_that_take_it_over_from_the_suite() -> None:
-    usual = EvaluatorSpec("Contains", {"any_of": ["a"]})
-    other = EvaluatorSpec("Contains", {"any_of": ["b"]})
+    usual = EvaluatorSpec("Contains", {"any": ["a"]})
+    other = EvaluatorSpec("Contains", {"any": ["b"]})
     three = (case("plain"), case("more", evaluators=(other, usual)), case("twice", evaluators=(other, other)))
     plan = make_plan([suite(three, evaluators=(usual,))], RunOptions(), agent=echo)
     assert titles(plan) == {
@@ -49,7 +49,7 @@ def test_an_evaluator_has_one_title_in_all_cases_that_take_it_over_from_the_suit
 
 
 def test_cases_that_are_scored_alike_share_their_evaluators() -> None:
-    own = [case(f"own-{n}", evaluators=(EvaluatorSpec("Contains", {"any_of": ["a"]}),)) for n in range(50)]
+    own = [case(f"own-{n}", evaluators=(EvaluatorSpec("Contains", {"any": ["a"]}),)) for n in range(50)]
     plan = make_plan([suite([*cases(50), *own])], RunOptions(), agent=echo)
     assert len({trial.evaluators for trial in plan.trials}) == 2
 

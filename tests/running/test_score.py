@@ -315,7 +315,7 @@ def test_an_output_that_the_agent_does_not_name_is_an_error() -> None:
     score = only_score(scored("good_async", output="summary"))
 
     assert score.outcome is Outcome.ERROR
-    assert "looks at the output 'summary', which the agent did not give; it gave output" in score.reasoning
+    assert "scores the output 'summary', which the agent did not return; it returned output" in score.reasoning
 
 
 def test_an_evaluator_looks_at_the_output_it_names() -> None:

@@ -1,8 +1,11 @@
-"""How good the answer was: the evaluators, what they see and what they return.
+"""Evaluators: they score what an agent did.
 
-The engine gives an evaluator an `Evaluable`, which is what one turn or one conversation looked like, and gets an
-`Evaluation` back. An evaluator declares itself with `@evaluator` in its own file; `_index.py` is written from that, and
-each name is imported when it is first used: a suite with two evaluators loads two.
+In: an `Evaluable`, one turn or one conversation as seen from outside. Out: an `Evaluation` with a score from 0 to 1, a
+reason and details. Or one of four exceptions: `NothingToCompare` (skipped), `EvaluationPending` (a person has to grade
+it), `JudgeAbstained` (pending too), or any other exception (error). The engine calls evaluators in `running.scoring`.
+
+An evaluator declares itself with `@evaluator` in its own file. `_index.py` is generated from the declarations, and each
+name is imported when it is first used, so a suite with two evaluators loads two.
 """
 
 from __future__ import annotations
@@ -27,5 +30,5 @@ __getattr__, __dir__ = lazy_names(globals(), _PLACE_OF, more=_names_of_tools, re
 
 
 def shipped_evaluators() -> dict[str, str]:
-    """Where each evaluator of this package is (`module:class`), by every name that a suite may use."""
+    """The place (`module:class`) of each shipped evaluator, by every name that a suite may use."""
     return EVALUATORS | evaluators_of_shipped_plugins()

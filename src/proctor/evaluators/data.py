@@ -39,37 +39,40 @@ _MAX_DIFFERENCES = 20
 @evaluator(family="data", needs="reference")
 @dataclass(frozen=True, slots=True)
 class NumericDiff:
-    """How close the answer is to the expected number: one minus the difference over the sum of sizes.
+    """How close the answer is to the expected number.
 
-    1 minus the difference divided by the sum of both sizes; two zeros are 1. Separators, percent and currency signs
-    are read. No number at all is 0. Skipped if the expected output is no number.
+    1 minus the difference divided by the sum of both absolute values; 1 for two zeros. Separators, percent and currency
+    signs are understood. An answer that is not a number scores 0. Skipped if the expected output is not a number.
     """
 
     def __call__(self, evaluable: Evaluable) -> Evaluation:
         expectation, output = expected_value(evaluable, "NumericDiff"), evaluable.output
-        wanted = read_number(expectation)
-        if wanted is None:
-            raise NothingToCompare(f"NumericDiff needs a number to compare with, and expects {quote(expectation)}")
+        expected = read_number(expectation)
+        if expected is None:
+            raise NothingToCompare(f"NumericDiff needs an expected number, not {quote(expectation)}")
         got = read_number(output)
         if got is None:
-            return Evaluation(0.0, f"{expected_but_got(expectation, output)}, which is no number")
-        details = {"expected": wanted, "got": got, "difference": got - wanted}
-        return Evaluation(number_score(wanted, got), expected_but_got(expectation, output), details)
+            return Evaluation(0.0, f"{expected_but_got(expectation, output)}, which is not a number")
+        details = {"expected": expected, "got": got, "difference": got - expected}
+        return Evaluation(number_score(expected, got), expected_but_got(expectation, output), details)
 
 
 @evaluator(family="data", needs="reference")
 @dataclass(frozen=True, slots=True)
 class Numeric:
-    """The answer is the expected number, within a tolerance: absolute, or relative to the expected one.
+    """The answer is the expected number, within a tolerance.
 
-    1 if the whole answer is a number within the wider tolerance of the expected one. The flags say how the answer may
-    be written; the expected number may have both. Skipped if the expected output is no number.
+    1 if the whole answer is a number and within the larger of both tolerances. Skipped if the expected output is not a
+    number.
     """
 
     absolute_tolerance: float = 1e-6
     relative_tolerance: float = 0.0
+    """A share of the expected number."""
     accept_percent: bool = False
+    """Whether the answer may be written as `12%`. The expected number always may."""
     accept_thousands_separators: bool = False
+    """Whether the answer may be written as `1,498`. The expected number always may."""
 
     def __post_init__(self) -> None:
         require_number("absolute_tolerance", self.absolute_tolerance)
@@ -78,25 +81,25 @@ class Numeric:
 
     def __call__(self, evaluable: Evaluable) -> Evaluation:
         expectation, output = expected_value(evaluable, "Numeric"), evaluable.output
-        wanted = read_number(expectation, separators=True, percent=True, currency=False)
-        if wanted is None:
-            raise NothingToCompare(f"Numeric needs a number to compare with, and expects {quote(expectation)}")
+        expected = read_number(expectation, separators=True, percent=True, currency=False)
+        if expected is None:
+            raise NothingToCompare(f"Numeric needs an expected number, not {quote(expectation)}")
         got = read_number(
             output, separators=self.accept_thousands_separators, percent=self.accept_percent, currency=False
         )
         if got is None:
             return Evaluation(
-                0.0, f"{expected_but_got(expectation, output)}, which is no number{self._would_help(output)}"
+                0.0, f"{expected_but_got(expectation, output)}, which is not a number{self._hint(output)}"
             )
-        allowed = max(self.absolute_tolerance, self.relative_tolerance * abs(wanted))
-        off = abs(got - wanted)
-        # The last digit of a difference of decimals is noise: 0.3 - 0.2 is more than 0.1.
-        fits = off <= allowed or off - allowed <= 1e-12 * max(abs(wanted), abs(got), allowed)
+        allowed = max(self.absolute_tolerance, self.relative_tolerance * abs(expected))
+        off = abs(got - expected)
+        # Rounding noise does not count: 0.3 - 0.2 is a little more than 0.1.
+        fits = off <= allowed or off - allowed <= 1e-12 * max(abs(expected), abs(got), allowed)
         relation = "within" if fits else "not within"
         reasoning = f"{expected_but_got(expectation, output)}, {relation} {allowed:g} of it"
-        return Evaluation(float(fits), reasoning, {"expected": wanted, "got": got, "off_by": off, "allowed": allowed})
+        return Evaluation(float(fits), reasoning, {"expected": expected, "got": got, "off_by": off, "allowed": allowed})
 
-    def _would_help(self, output: Json) -> str:
+    def _hint(self, output: Json) -> str:
         if read_number(output, currency=False) is None:
             return ""
         flag = "accept_percent" if "%" in output and not self.accept_percent else "accept_thousands_separators"
@@ -106,15 +109,15 @@ class Numeric:
 @evaluator(family="data", needs="reference")
 @dataclass(frozen=True, slots=True)
 class JSONDiff:
-    """How much of the expected data is there: the mean over keys and items, all the way down.
+    """How much of the expected data the answer has, part by part.
 
-    The mean over keys and items, all the way down: objects over the keys of both, a missing one being null; lists
-    place by place over the longer one; texts by `levenshtein` or `exact`; numbers by `numeric` (as `NumericDiff`),
-    `exact` or `levenshtein`; `true` and `false` only if the same. Text that holds an object or list is read.
+    The mean over keys and items at every level. Objects are compared by the keys of both, where a missing key is null.
+    Lists are compared by position, over the longer one. Texts score by `levenshtein` or `exact`, numbers by `numeric`
+    (as in `NumericDiff`), `exact` or `levenshtein`, and booleans must be equal. Text that holds JSON is parsed.
     """
 
     string_scorer: Any = "levenshtein"
-    """A name, or from Python anything that compares two texts: an evaluator, a scorer of autoevals, a function."""
+    """`levenshtein` or `exact`. From Python also an evaluator, an autoevals scorer, or a function of two texts."""
     number_scorer: str = "numeric"
 
     def __post_init__(self) -> None:
@@ -130,12 +133,12 @@ class JSONDiff:
         score = min(1.0, max(0.0, comparison.score(as_plain_data(expectation), as_plain_data(output))))
         worst = sorted(comparison.differences, key=lambda difference: difference.score)[:_MAX_DIFFERENCES]
         if not worst and score == 1.0:
-            return Evaluation(1.0, f"the data are as expected: {quote(expectation)}")
-        named = [
+            return Evaluation(1.0, f"the data is as expected: {quote(expectation)}")
+        lines = [
             f"{d.place or 'the value'} is {quote(d.got, 40)} instead of {quote(d.expected, 40)}" for d in worst[:3]
         ]
-        more = len(comparison.differences) - len(named)
-        reasoning = "; ".join(named) + (f"; and {more} more" if more > 0 else "")
+        more = len(comparison.differences) - len(lines)
+        reasoning = "; ".join(lines) + (f"; and {more} more" if more > 0 else "")
         listed = [{"place": d.place, "expected": d.expected, "got": d.got, "score": d.score} for d in worst]
         return Evaluation(score, reasoning or expected_but_got(expectation, output), {"differences": listed})
 
@@ -143,13 +146,14 @@ class JSONDiff:
 @evaluator(family="data")
 @dataclass(frozen=True, slots=True)
 class ValidJSON:
-    """The answer is a JSON object or list or, given a schema, any JSON that fulfils it.
+    """The answer is valid JSON.
 
-    1 if the answer is a JSON object or list; with a JSON Schema, if it is JSON that fulfils it. The expected output
+    1 if the answer is a JSON object or list or, with a `schema`, if it is any JSON that matches it. The expected output
     is not used.
     """
 
     schema: dict[str, Any] | None = None
+    """A JSON Schema."""
     _validator: Any = field(init=False, repr=False, compare=False, default=None)
 
     def __post_init__(self) -> None:
@@ -166,22 +170,22 @@ class ValidJSON:
             fenced = "; it is inside a code fence" if output.lstrip().startswith("```") else ""
             return Evaluation(0.0, f"the output is not JSON ({error}){fenced}: {quote(output)}")
         if self._validator is not None:
-            return self._fulfils(data)
+            return self._match_schema(data)
         if isinstance(data, (dict, list)):
             return Evaluation(1.0, f"the output is a JSON {'object' if isinstance(data, dict) else 'list'}")
         return Evaluation(0.0, f"the output is JSON but neither an object nor a list: {quote(output)}")
 
-    def _fulfils(self, data: Json) -> Evaluation:
+    def _match_schema(self, data: Json) -> Evaluation:
         errors = []
         for error in self._validator.iter_errors(data):
             errors.append({"place": "/".join(map(str, error.instance_path)), "message": error.message})
             if len(errors) == _MAX_DIFFERENCES:
                 break
         if not errors:
-            return Evaluation(1.0, "the output fulfils the schema")
+            return Evaluation(1.0, "the output matches the schema")
         first = "; ".join(f"{e['place'] or 'the document'}: {e['message']}" for e in errors[:3])
         return Evaluation(
-            0.0, f"the output does not fulfil the schema: {' '.join(to_text(first, 300).split())}", {"errors": errors}
+            0.0, f"the output does not match the schema: {' '.join(to_text(first, 300).split())}", {"errors": errors}
         )
 
 
@@ -198,23 +202,25 @@ def _validator(schema: Any) -> Any:
 
 
 def _no_retrieval(uri: str) -> Any:
-    raise ValueError(f"{uri} is elsewhere; only references within the schema are followed")
+    raise ValueError(f"{uri} is outside the schema; only references inside it work")
 
 
 @evaluator(family="data", needs="reference")
 @dataclass(frozen=True, slots=True)
 class ListContains:
-    """How well the items of the answer cover the expected ones, in whatever order, paired for the best total.
+    """How many of the expected items the answer has, in any order.
 
-    Each expected item is paired with at most one of the answer's, for the greatest total similarity (or `exact`); the
-    total divided by the longer list, or by the expected one if extras are allowed. A list may be JSON text; anything
-    else is a list of one. Skipped if no item is expected and extras are allowed.
+    Each expected item is paired with at most one item of the answer, for the greatest total similarity. The score is
+    the total divided by the longer list, or by the expected list if extra items are allowed. A list may be JSON text;
+    anything else is a list of one. Skipped if no item is expected and extra items are allowed.
     """
 
     allow_extra_entities: bool = False
+    """Whether the answer may have items that are not expected."""
     pairwise: str = "levenshtein"
+    """How two items are compared: `levenshtein` or `exact`."""
     pairwise_scorer: Any = field(default=None, repr=False)
-    """From Python, instead of `pairwise`: an evaluator, a scorer of autoevals, or a function of two items."""
+    """From Python, instead of `pairwise`: an evaluator, an autoevals scorer, or a function of two items."""
 
     def __post_init__(self) -> None:
         if isinstance(self.pairwise_scorer, str):
@@ -229,44 +235,44 @@ class ListContains:
         expected = as_items(expected_value(evaluable, "ListContains"))
         got = as_items(evaluable.output)
         if not expected and self.allow_extra_entities:
-            raise NothingToCompare("ListContains has no expected items to look for, and extra ones are allowed")
+            raise NothingToCompare("no item is expected, and extra items are allowed")
         if not expected and not got:
-            return Evaluation(1.0, "no items are expected and there are none")
+            return Evaluation(1.0, "no items are expected, and there are none")
         scorer = None if self.pairwise_scorer is None else pair_scorer(self.pairwise_scorer)
         pairing = pair_items(expected, got, exact=self.pairwise == "exact", scorer=scorer)
         size = len(expected) if self.allow_extra_entities else max(len(expected), len(got))
         score = min(1.0, sum(pair.score for pair in pairing.pairs) / size)
-        paired = {pair.expected for pair in pairing.pairs if pair.score == 1.0}
-        imperfect = [item for index, item in enumerate(expected) if index not in paired]
-        reasoning = f"{len(paired)} of {len(expected)} expected items found exactly among {len(got)}"
-        if imperfect:
-            reasoning += f"; not found as they are: {quote(imperfect, 160)}"
+        exact = {pair.expected for pair in pairing.pairs if pair.score == 1.0}
+        others = [item for index, item in enumerate(expected) if index not in exact]
+        reasoning = f"{len(exact)} of {len(expected)} expected items found exactly among {len(got)}"
+        if others:
+            reasoning += f"; without an exact match: {quote(others, 160)}"
         pairs = [{"expected": expected[p.expected], "got": got[p.got], "score": p.score} for p in pairing.pairs[:100]]
         return Evaluation(score, reasoning, {"pairs": pairs, "approximate": pairing.approximate})
 
 
 def pair_scorer(scorer: Any) -> Callable[[Any, Any], float]:
-    """A function of an expected and a given value that asks an evaluator, a scorer of autoevals, or any callable."""
-    made = scorer() if isinstance(scorer, type) else scorer
+    """A function that scores an expected and an actual value with an evaluator, an autoevals scorer or any callable."""
+    scorer = scorer() if isinstance(scorer, type) else scorer
 
     def score(expected: Any, got: Any) -> float:
-        if callable(getattr(made, "eval", None)):
-            found = made.eval(output=got, expected=expected)
-        elif _takes_evaluable(made):
-            found = made(Evaluable(eval_output=(NamedData("output", got),), expectation=expected))
+        if callable(getattr(scorer, "eval", None)):
+            result = scorer.eval(output=got, expected=expected)
+        elif _takes_evaluable(scorer):
+            result = scorer(Evaluable(eval_output=(NamedData("output", got),), expectation=expected))
         else:
-            found = made(got, expected)
-        if inspect.isawaitable(found):
-            getattr(found, "close", lambda: None)()
-            raise UsageError(f"{type(made).__name__} is asynchronous and cannot compare pairs; give a sync one")
-        value = getattr(found, "score", found)
+            result = scorer(got, expected)
+        if inspect.isawaitable(result):
+            getattr(result, "close", lambda: None)()
+            raise UsageError(f"{type(scorer).__name__} is asynchronous; comparing pairs needs a synchronous scorer")
+        value = getattr(result, "score", result)
         return min(1.0, max(0.0, float(value or 0.0)))
 
     return score
 
 
 def _takes_evaluable(scorer: Any) -> bool:
-    """Whether it is an evaluator, which takes all in one, and no function of two values."""
+    """Whether it is an evaluator, which takes one `Evaluable`, and not a function of two values."""
     try:
         parameters = inspect.signature(scorer).parameters.values()
     except (TypeError, ValueError):

@@ -1,22 +1,22 @@
-"""How an evaluator says what it is: the decorator `evaluator`, and the declaration that it leaves on the class.
+"""The decorator `evaluator`, and the declaration that it puts on a class or function.
 
-An evaluator with a name of its own declares itself once, above its class:
+A named evaluator declares itself once, above its class:
 
-    @evaluator(family="text", needs="keywords", threshold=1.0, example={"all_of": ["sorry", "refund"]})
+    @evaluator(family="text", needs="keywords", threshold=1.0, example={"all": ["sorry", "refund"]})
     @dataclass(frozen=True)
     class Contains:
-        \"\"\"The answer mentions any, or all, of the keywords.
+        \"\"\"The answer contains any (or all) of the keywords.
 
-        How it scores is described here, and shown in the evaluator reference.
+        The rest of the docstring says how it scores. It goes into the evaluator reference.
         \"\"\"
 
-`proctor list evaluators`, the schema of a suite, the evaluator reference and the names that `proctor` exports
-are derived from that; see `index.py`. The same decorator says how the score of any function is used:
+`proctor list evaluators`, the schema of suites, the evaluator reference and the names that `proctor` exports are
+generated from the declarations; see `index.py`. The same decorator sets how the score of any function is used:
 
     @evaluator(threshold=0.8, report_only=True)
     def brevity(evaluable): ...
 
-A callable without a declaration is an evaluator too: `declaration_of` reads its attributes.
+A callable without a declaration can be an evaluator too: `declaration_of` reads its attributes.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ Need = Literal[
     "role",
     "grounds",
 ]
-"""What a case or an answer must have for the evaluator to compare anything; without it, it is skipped.
+"""What a case or an answer must have. Without it the evaluator is skipped.
 
-`tools` are expected calls, `tool calls` those that were made.
+`tools` are the expected calls, `tool calls` the actual ones.
 """
 
 FAMILIES = {
@@ -62,10 +62,10 @@ FAMILIES = {
     "agent": "Agents and conversations",
     "safety": "Harm",
 }
-"""The families of shipped evaluators, in the order in which people are shown them."""
+"""The families of shipped evaluators and their titles, in the order of lists."""
 
 HIDDEN_PARAMETERS = frozenset({"base", "client", "pairwise_scorer"})
-"""Parameters that Proctor gives a value itself, or that only Python can give."""
+"""Parameters that files cannot set: Proctor sets them, or only Python can."""
 
 T = TypeVar("T", bound=Callable[..., Any])
 
@@ -81,10 +81,10 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Declaration:
-    """What an evaluator says about itself. The parameters are explained at `evaluator`."""
+    """The properties of an evaluator. The parameters are explained at `evaluator`."""
 
     target: Any = field(repr=False)
-    """The class or function that is declared."""
+    """The class or function."""
     name: str
     family: str = ""
     needs: tuple[Need, ...] = ()
@@ -106,7 +106,7 @@ class Declaration:
 
     @property
     def summary(self) -> str:
-        """What it is, in one line: the first of its docstring."""
+        """What it does, in one line: the first line of its docstring."""
         return _docstring_parts(self.target)[0]
 
     @property
@@ -116,21 +116,21 @@ class Declaration:
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
-        """The arguments that a file may give."""
+        """The parameters that a file may set."""
         try:
             found = inspect.signature(self.target).parameters.values()
         except (TypeError, ValueError):
             return ()
         # The first parameter of a function is what it evaluates.
-        taken = () if isinstance(self.target, type) else tuple(found)[:1]
-        given = fields(self.target) if is_dataclass(self.target) else ()
-        made = {item.name: item.default_factory() for item in given if item.default_factory is not MISSING}
+        evaluable = () if isinstance(self.target, type) else tuple(found)[:1]
+        members = fields(self.target) if is_dataclass(self.target) else ()
+        made = {item.name: item.default_factory() for item in members if item.default_factory is not MISSING}
         return tuple(
             Parameter(
                 p.name, p.default is p.empty, to_json(made.get(p.name, None if p.default is p.empty else p.default))
             )
             for p in found
-            if p.name not in HIDDEN_PARAMETERS and p not in taken
+            if p.name not in HIDDEN_PARAMETERS and p not in evaluable
         )
 
     @property
@@ -202,33 +202,33 @@ def evaluator(
     retries: int | None = None,
     optional: bool | None = None,
 ) -> Any:
-    """Declare an evaluator, or say how the score of any callable is used.
+    """Declare an evaluator, or set how the score of any callable is used.
 
-    As a decorator it returns the class or function itself. Around an evaluator, `evaluator(polite, report_only=True)`,
-    it returns a copy, so that the same one can be used in two ways. What a suite says overrides what is said here, and
-    a parameter that is `None` leaves what the evaluator says about itself.
+    As a decorator it returns the class or function itself. Called with an evaluator, `evaluator(polite,
+    report_only=True)`, it returns a copy, so that one evaluator can be used in two ways. Settings in a suite override
+    these, and a parameter that is `None` changes nothing.
 
-    To declare an evaluator that has a name:
+    To declare a named evaluator:
 
     - `family`: the group it is listed in, such as `text`.
-    - `needs`: what a case or an answer must have; without it, the evaluator is skipped.
+    - `needs`: what a case or an answer must have. Without it, the evaluator is skipped.
     - `judge`: whether it asks a judge; `rules or model` if the rule-based judge can answer.
     - `example`: arguments that show what it is for.
     - `version`: part of its fingerprint; raise it when scores change.
-    - `also`: other names of it.
-    - `variant_of`: the evaluator that this one is a special case of; it is then listed with `--all` only.
+    - `also`: its other names.
+    - `variant_of`: the evaluator that this one is a special case of. It is listed only with `--all`.
 
-    How the score is used, as with the keys of an entry in a suite (`report_only=True` is `gate: false` there):
+    To set how the score is used, with the same names as in a suite:
 
     - `threshold`: the lowest score that passes, from 0 to 1.
     - `name`: what reports call it.
-    - `report_only`: whether its score is reported and does not decide.
+    - `report_only`: whether its score is reported without counting.
     - `scope`: `turn` to score each turn, `case` to score the whole conversation once.
-    - `output`: the named output that it scores, if the agent gives several.
-    - `output_path`: where in an output of data it looks, such as `order.items[0].price`.
-    - `timeout`: the seconds that one call may take.
+    - `output`: the named output that it scores, if the agent returns several.
+    - `output_path`: the part of a structured output that it scores, such as `order.items[0].price`.
+    - `timeout`: the time limit of one call, in seconds.
     - `retries`: how often a call that failed is repeated.
-    - `optional`: whether it is skipped when it breaks, so that the others decide.
+    - `optional`: whether it is skipped if it raises an error, instead of making the case an error.
     """
     settings: dict[str, Any] = {
         "family": family,
@@ -258,12 +258,12 @@ def evaluator(
 def declaration_of(target: Any) -> Declaration:
     """The declaration of a class, function or instance.
 
-    Of a callable that has none, it is what its attributes say: `default_threshold`, `scope`, `version`, `needs_judge`.
+    A callable without one gets it from its attributes: `default_threshold`, `scope`, `version`, `needs_judge`.
     """
     while isinstance(target, functools.partial):
         target = target.func
     for place in (target, type(target)):
-        # Its own: a class that is derived from a declared one is another evaluator.
+        # Only its own: a subclass of a declared evaluator is another evaluator.
         declared = vars(place).get("declaration") if hasattr(place, "__dict__") else None
         if isinstance(declared, Declaration):
             return declared
@@ -279,7 +279,7 @@ def declaration_of(target: Any) -> Declaration:
 
 
 def undecorated(target: Any) -> Any:
-    """The evaluator inside a copy that `evaluator(target, ...)` made; anything else as it is."""
+    """The evaluator inside a copy that `evaluator(target, ...)` returned; anything else unchanged."""
     return getattr(target, "configured", target) if inspect.isfunction(target) else target
 
 
@@ -296,7 +296,7 @@ def _declare(settings: Mapping[str, Any], target: Any) -> Any:
         given["version"] = str(given["version"])
     target.declaration = declared = replace(known, **given)
     if isinstance(target, type):
-        # Attributes by which any callable may say the same; other code reads them from instances.
+        # Any callable may have these attributes; other code reads them from instances.
         target.default_threshold = declared.threshold  # type: ignore[attr-defined]
         if "scope" in given:
             target.scope = declared.scope  # type: ignore[attr-defined]
@@ -312,7 +312,7 @@ def _check(given: Mapping[str, Any]) -> None:
 
 
 def _copy(target: Any) -> Any:
-    """A function that does what `target` does, and can have a declaration of its own."""
+    """A function that calls `target`, with its own declaration."""
     if is_async(target):
 
         async def call(*args: Any, **named: Any) -> Any:

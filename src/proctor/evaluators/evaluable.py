@@ -1,4 +1,4 @@
-"""What evaluators see of one turn or of a whole conversation."""
+"""Evaluable: what an evaluator sees of one turn or of a whole conversation."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class Evaluable:
     """What an evaluator sees of one turn or of a whole trial."""
 
     __test__: ClassVar[bool] = False
-    """It goes by the name of `TestCase` as well, which pytest would take for tests."""
+    """It is also exported as `TestCase`, which pytest would collect as a test class."""
     eval_input: Sequence[NamedData] = ()
-    """A list once it is made, whatever it was made from: named values, `{"name": ..., "value": ...}`, or one value."""
+    """A list of named values. The constructor also takes `{"name": ..., "value": ...}`, or one value alone."""
     eval_output: Sequence[NamedData] = ()
     expectation: Json | Unset = UNSET
-    """The reference answer. `UNSET`: none was given; `None`: the expected answer is nothing."""
+    """The expected output. `UNSET`: the case has none. `None`: the agent should return nothing."""
     eval_metadata: Mapping[str, Json] | None = None
     description: str | None = None
     tool_calls: tuple[ToolCall, ...] = ()
@@ -65,14 +65,14 @@ class Evaluable:
         return self.expectation
 
 
-def _named_values(given: Any, name: str) -> list[NamedData]:
-    """The values of one side as a list; a value that is no list is the only one, under the usual name."""
-    if given is None:
+def _named_values(value: Any, name: str) -> list[NamedData]:
+    """The input or output as a list of named values; a single value gets the name `name`."""
+    if value is None:
         return []
-    if not isinstance(given, (list, tuple)):
-        return [given] if isinstance(given, NamedData) else [NamedData(name, given)]
+    if not isinstance(value, (list, tuple)):
+        return [value] if isinstance(value, NamedData) else [NamedData(name, value)]
     return [
-        item if isinstance(item, NamedData) else _named_value(item, f"eval_{name}[{i}]") for i, item in enumerate(given)
+        item if isinstance(item, NamedData) else _named_value(item, f"eval_{name}[{i}]") for i, item in enumerate(value)
     ]
 
 
@@ -85,13 +85,13 @@ def _named_value(item: Any, place: str) -> NamedData:
 
 
 def _accept_expected_output(make: Any) -> Any:
-    """The constructor of `Evaluable` under pixie's other name for the expectation."""
+    """A constructor that also takes `expected_output`, pixie's other name for the expectation."""
 
     @functools.wraps(make)
     def init(self: Any, *args: Any, expected_output: Any = UNSET, **named: Any) -> None:
         if expected_output is not UNSET:
             if named.get("expectation", UNSET) is not UNSET:
-                raise TypeError("expectation and expected_output are the same; give one of them")
+                raise TypeError("expectation and expected_output mean the same; pass one of them")
             named["expectation"] = expected_output
         make(self, *args, **named)
 
@@ -102,7 +102,7 @@ Evaluable.__init__ = _accept_expected_output(Evaluable.__init__)  # type: ignore
 
 
 def collapse(items: Sequence[NamedData]) -> Json:
-    """Nothing for none, the value itself for one, an object by name for several."""
+    """None if there are no items, the value itself for one, an object by name for several."""
     if not items:
         return None
     if len(items) == 1:

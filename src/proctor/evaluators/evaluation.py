@@ -1,4 +1,4 @@
-"""What evaluators give back, and how any callable is called as one."""
+"""What evaluators return, and how any callable is called as an evaluator."""
 
 from __future__ import annotations
 
@@ -24,28 +24,28 @@ class Evaluation:
     reasoning: str = ""
     details: dict[str, Any] = field(default_factory=dict)
     passed: bool | None = None
-    """The evaluator's own verdict, whatever the score and the threshold; `None` leaves it to them."""
+    """Whether it passed, if the evaluator decides that itself; `None` compares the score with the threshold."""
 
 
 EvaluatorResult: TypeAlias = Evaluation | bool | int | float | None
-"""What an evaluator may return. `None`: there was nothing to compare."""
+"""What an evaluator may return. `None` means that there was nothing to compare."""
 
 
 class NothingToCompare(Exception):
-    """Raised by an evaluator that lacks what it compares with; says what is missing. The outcome is `skipped`."""
+    """Raised by an evaluator if the case or the answer lacks what it needs. The outcome is `skipped`."""
 
 
 class EvaluationPending(Exception):
-    """Raised by an evaluator whose verdict a person or an agent has yet to give. The outcome is `pending`."""
+    """Raised by an evaluator that needs a grade from a person or an agent. The outcome is `pending`."""
 
     def __init__(self, reason: str = "", *, criteria: str = "") -> None:
         super().__init__(reason)
         self.criteria = criteria
-        """What the person or agent that gives the verdict has to look for."""
+        """What the grader should look for."""
 
 
 class Evaluator(Protocol):
-    """Any callable, sync or async, that takes an `Evaluable` (and, if it wants the trace, `trace=`).
+    """Any callable, sync or async, that takes an `Evaluable` (and `trace=`, if it needs the trace).
 
     It may also have these attributes: `default_threshold` (0.5), `scope` ("turn" or "case"), `version`, `needs_judge`.
     """
@@ -54,11 +54,11 @@ class Evaluator(Protocol):
 
 
 UNCLAMPED = "unclamped_score"
-"""The detail that keeps a score which was out of range."""
+"""The detail that holds the original score if it was out of range."""
 
 
 class InvalidScore(Exception):
-    """An evaluator returned something that is no score: the instrument broke, so the outcome is `error`."""
+    """An evaluator returned something that is not a score. The outcome is `error`."""
 
 
 def takes_trace(function: Callable[..., Any]) -> bool:
@@ -71,7 +71,7 @@ def takes_trace(function: Callable[..., Any]) -> bool:
 
 
 async def evaluate(evaluator: Callable[..., Any], evaluable: Evaluable, *, trace: Any = None) -> Evaluation | None:
-    """Run one evaluator on one evaluable; sync ones run in a thread. `None` means there was nothing to compare."""
+    """Run one evaluator on one evaluable. Sync evaluators run in a thread. `None`: there was nothing to compare."""
     extra = {"trace": evaluable.trace if trace is None else trace} if takes_trace(evaluator) else {}
     if is_async(evaluator):
         verdict = await evaluator(evaluable, **extra)
@@ -86,12 +86,12 @@ async def evaluate(evaluator: Callable[..., Any], evaluable: Evaluable, *, trace
 
 
 def clamp_notice(evaluation: Evaluation) -> str:
-    """What to tell the author of an evaluator whose score was out of range."""
+    """The warning for the author of an evaluator whose score was out of range."""
     return f"an evaluator returned the score {evaluation.details[UNCLAMPED]:g}; clamped to {evaluation.score:g}"
 
 
 def to_evaluation(verdict: Any) -> Evaluation | None:
-    """The Evaluation an evaluator means: a bool is 1 or 0, a number is a score, out-of-range scores are clamped."""
+    """The result of an evaluator as an `Evaluation`: a bool is 1 or 0, and a score out of range is clamped."""
     if verdict is None:
         return None
     if isinstance(verdict, Evaluation):
@@ -109,7 +109,7 @@ def to_evaluation(verdict: Any) -> Evaluation | None:
 
 
 def _is_number(verdict: Any) -> bool:
-    """Numbers of other libraries (numpy, Decimal), which say so through `__float__`; text and sequences do not."""
+    """Whether it is a number, also of other libraries (numpy, Decimal). Text and sequences are not."""
     return hasattr(verdict, "__float__") and not hasattr(verdict, "__len__")
 
 
@@ -120,13 +120,13 @@ def _is_evaluation_like(verdict: Any) -> bool:
 def _in_range(evaluation: Evaluation) -> Evaluation:
     score: Any = evaluation.score
     if evaluation.passed is not None and not isinstance(evaluation.passed, bool):
-        raise InvalidScore(f"returned passed={evaluation.passed!r}; it is True, False or None")
+        raise InvalidScore(f"returned passed={evaluation.passed!r}; it must be True, False or None")
     if isinstance(score, str) or not hasattr(score, "__float__"):
-        raise InvalidScore(f"returned the score {score!r}; a score is a number between 0 and 1")
+        raise InvalidScore(f"returned the score {score!r}; a score must be a number between 0 and 1")
     number = float(score)
     if not math.isfinite(number):
         shown = "NaN" if math.isnan(number) else "an infinite score"
-        raise InvalidScore(f"returned {shown}; a score is a number between 0 and 1")
+        raise InvalidScore(f"returned {shown}; a score must be a number between 0 and 1")
     if 0.0 <= number <= 1.0:
         return evaluation if type(score) is float else replace(evaluation, score=number)
     clamped = min(1.0, max(0.0, number))

@@ -1,4 +1,4 @@
-"""What evaluators see of a trace: one span of it, as an `Evaluable`."""
+"""Turns one span of a trace into an `Evaluable`."""
 
 from __future__ import annotations
 
@@ -27,26 +27,26 @@ _METADATA_FIELDS = (
     "provider request_model response_model operation input_tokens output_tokens cache_read_tokens"
     " cache_creation_tokens finish_reasons response_id output_type error_type tool_definitions"
 ).split()
-"""What of a model call is kept as metadata."""
+"""The fields of a model call that become metadata."""
 
 
 def as_evaluable(span: Span) -> Evaluable:
-    """What went into a span and what came out of it, in plain data; what was expected, no span knows."""
+    """The input and output of a span as plain data. A span has no expected output."""
     if isinstance(span, ObserveSpan):
         return _evaluable(span, span.input, span.output, {**span.metadata, **_error(span)})
-    told: dict[str, Json] = {name: to_json(getattr(span, name)) for name in _METADATA_FIELDS}
-    return _evaluable(span, [_message(message) for message in span.input_messages], _answer(span), told)
+    metadata: dict[str, Json] = {name: to_json(getattr(span, name)) for name in _METADATA_FIELDS}
+    return _evaluable(span, [_message(message) for message in span.input_messages], _answer(span), metadata)
 
 
 def root(trace: Sequence[ObservationNode]) -> Evaluable:
-    """The first span that is part of no other: usually the application as a whole."""
+    """The first span without a parent, usually the whole application."""
     if not trace:
         raise ValueError("Trace is empty")
     return as_evaluable(trace[0].span)
 
 
 def last_llm_call(trace: Sequence[ObservationNode]) -> Evaluable:
-    """The model call that ended last, wherever in the trace it was made."""
+    """The model call that ended last, anywhere in the trace."""
     calls = [span for span in _spans(trace) if isinstance(span, LLMSpan)]
     if not calls:
         missing = missing_instrumentation()
@@ -55,7 +55,7 @@ def last_llm_call(trace: Sequence[ObservationNode]) -> Evaluable:
 
 
 def by_name(trace: Sequence[ObservationNode], name: str) -> Evaluable:
-    """The last span of that name, in the order in which they began."""
+    """The span of that name that started last."""
     named = [span for span in _spans(trace) if span.name == name]
     if not named:
         names = ", ".join(dict.fromkeys(repr(span.name) for span in _spans(trace))) or "nothing"
@@ -67,11 +67,11 @@ def _spans(trace: Sequence[ObservationNode]) -> Iterator[Span]:
     return (node.span for top in trace for _, node in top.walk())
 
 
-def _evaluable(span: Span, given: Json, answer: Json, told: dict[str, Json]) -> Evaluable:
+def _evaluable(span: Span, value: Json, answer: Json, metadata: dict[str, Json]) -> Evaluable:
     return Evaluable(
-        eval_input=(NamedData(INPUT, to_json(given)),),
+        eval_input=(NamedData(INPUT, to_json(value)),),
         eval_output=(NamedData(OUTPUT, to_json(answer)),),
-        eval_metadata={**to_json(told), "trace_id": span.trace_id, "span_id": span.span_id},
+        eval_metadata={**to_json(metadata), "trace_id": span.trace_id, "span_id": span.span_id},
         tool_calls=_calls(span),
         usage=usage_of([span]),
         duration_ms=span.duration_ms,
@@ -83,7 +83,7 @@ def _error(span: ObserveSpan) -> dict[str, Json]:
 
 
 def _answer(span: LLMSpan) -> str | None:
-    """The text that the model said last; `None` where it said none."""
+    """The text of the model's last message; `None` if it has no text."""
     for message in span.output_messages[-1:]:
         if isinstance(message, (AssistantMessage, UserMessage)):
             return message.text if any(isinstance(part, TextContent) for part in message.content) else None
@@ -92,21 +92,21 @@ def _answer(span: LLMSpan) -> str | None:
 
 
 def _calls(span: Span) -> tuple[ToolCall, ...]:
-    """The tools that this very call of a model asked for."""
+    """The tool calls that this model call requested."""
     if not isinstance(span, LLMSpan):
         return ()
-    asked = [message for message in span.output_messages if isinstance(message, AssistantMessage)]
-    return tuple(call for message in asked for call in message.tool_calls)
+    messages = [message for message in span.output_messages if isinstance(message, AssistantMessage)]
+    return tuple(call for message in messages for call in message.tool_calls)
 
 
 def _message(message: Message) -> dict[str, Json]:
-    """A message as the model's own interface writes it; what was not said is left out."""
-    said: dict[str, Json] = {"role": message.role, **to_json(message)}
+    """A message in the form of a chat API, without empty fields."""
+    fields: dict[str, Json] = {"role": message.role, **to_json(message)}
     if isinstance(message, (AssistantMessage, UserMessage)):
         only_text = all(isinstance(part, TextContent) for part in message.content)
         parts = [{"type": part.type, **to_json(part)} for part in message.content]
-        said["content"] = message.text if only_text else parts
+        fields["content"] = message.text if only_text else parts
     if isinstance(message, AssistantMessage):
         calls = [{"name": c.name, "arguments": to_json(c.arguments), "id": c.id} for c in message.tool_calls]
-        said["tool_calls"] = calls or None
-    return {key: value for key, value in said.items() if value is not None}
+        fields["tool_calls"] = calls or None
+    return {key: value for key, value in fields.items() if value is not None}

@@ -40,7 +40,7 @@ def collect_declarations(package: str) -> list[Declaration]:
                 continue
             for name in (own.name, *own.also):
                 if name in found:
-                    raise SystemExit(f"{module_name}: another evaluator is called {name} already: {found[name].target}")
+                    raise SystemExit(f"{module_name}: another evaluator is already called {name}: {found[name].target}")
                 found[name] = own
             _check_example(own)
     order = list(FAMILIES)
@@ -58,7 +58,7 @@ def _modules(package: str) -> Iterator[str]:
 def _check_example(item: Declaration) -> None:
     unknown = set(item.example) - {parameter.name for parameter in item.parameters}
     if unknown:
-        raise SystemExit(f"{item.name}: its example has {', '.join(sorted(unknown))}, which are no parameters")
+        raise SystemExit(f"{item.name}: its example has {', '.join(sorted(unknown))}, which are not parameters")
 
 
 def render_index(items: list[Declaration]) -> str:

@@ -1,4 +1,9 @@
-"""Compares data part by part, so that one wrong field costs one field; pairs the items of lists without order."""
+"""Compares data part by part, so that one wrong field costs one field, and pairs the items of unordered lists.
+
+To compare two JSON texts as strings would punish another order of keys and reward equal punctuation. So two values are
+walked together: objects by key, lists by position, leaves by a scorer for their type. `pair_items` is for lists whose
+order does not matter: it finds the pairs with the greatest total similarity (see `tools/pairing.py`).
+"""
 
 from __future__ import annotations
 
@@ -15,7 +20,7 @@ _MAX_NESTED_JSON = 200
 
 
 def number_score(expected: float, got: float) -> float:
-    """One minus the difference over the sum of sizes; scaled first, so that the largest numbers do not overflow."""
+    """1 minus the difference divided by the sum of sizes; scaled first to avoid an overflow."""
     largest = max(abs(expected), abs(got))
     if not largest:
         return 1.0
@@ -36,7 +41,7 @@ NUMBER_SCORERS: dict[str, Callable[[float, float], float]] = {
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One place where the data are not the same."""
+    """One place where two values differ."""
 
     place: str
     expected: Json
@@ -45,7 +50,7 @@ class Difference:
 
 
 class JsonComparison:
-    """Walks two pieces of data at once and notes every leaf that is not the same."""
+    """Walks two values together and collects every leaf that differs."""
 
     def __init__(self, string_scorer: str | Callable[[str, str], float], number_scorer: str) -> None:
         self._strings = STRING_SCORERS[string_scorer] if isinstance(string_scorer, str) else string_scorer
@@ -53,7 +58,7 @@ class JsonComparison:
         self.differences: list[Difference] = []
 
     def score(self, expected: Json, got: Json, place: str = "", depth: int = 0) -> float:
-        """Objects: the mean over the keys of both. Lists: place by place, over the longer one. Leaves by type."""
+        """The similarity of two values. Objects: mean over the keys of both. Lists: mean over positions."""
         if depth < _MAX_NESTED_JSON:
             expected, got = parse_if_json(expected), parse_if_json(got)
         if isinstance(expected, dict) and isinstance(got, dict):
@@ -64,7 +69,7 @@ class JsonComparison:
             longest = max(len(expected), len(got))
             left, right = (side + [None] * (longest - len(side)) for side in (expected, got))
             score = self._mean([(f"{place}[{i}]", left[i], right[i]) for i in range(longest)], depth)
-            # An item beyond the shorter list is missing even when it is null, unlike a key.
+            # Unlike a key, an item beyond the shorter list is missing even if it is null.
             beyond = range(min(len(expected), len(got)), longest)
             surplus = sum(left[i] is None and right[i] is None for i in beyond)
             return score - surplus / longest if surplus else score
@@ -97,12 +102,12 @@ class JsonComparison:
 
 
 MAX_PAIRING_CELLS = 90_000
-"""The product of lengths up to which the best pairing is sought; beyond it, equal items and then neighbours pair."""
+"""The largest product of lengths for the best pairing. In longer lists, equal items pair first, then neighbors."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """An expected item and the item it was paired with, by index."""
+    """The indices of an expected item and of the item it is paired with."""
 
     expected: int
     got: int
@@ -111,14 +116,14 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Pairing:
-    """Which items belong together; an approximate one may have missed a better whole."""
+    """Which items belong together. An approximate pairing may not be the best."""
 
     pairs: list[Pair]
     approximate: bool = False
 
 
 def as_items(value: Json) -> list[Json]:
-    """The items of a list or of a JSON list in text; nothing has none, anything else is one item itself."""
+    """The items of a list or of a JSON list in a text. None and empty text have no items; anything else is one item."""
     data = as_data(value)
     if isinstance(data, list):
         return data
@@ -128,7 +133,7 @@ def as_items(value: Json) -> list[Json]:
 def pair_items(
     expected: list[Json], got: list[Json], *, exact: bool, scorer: Callable[[Json, Json], float] | None = None
 ) -> Pairing:
-    """Each expected item with at most one other, for the greatest total similarity."""
+    """Pair each expected item with at most one other, for the greatest total similarity."""
     if scorer is not None:
         scores = [[scorer(a, b) for b in got] for a in expected]
         return Pairing([Pair(i, j, scores[i][j]) for i, j in best_assignment(scores)] if got else [])
@@ -148,9 +153,9 @@ def pair_items(
 
 
 def _best_pairs(expected: list[Json], got: list[Json], left: list[int], right: list[int]) -> list[Pair]:
-    wanted = [_text(expected[index]) for index in left]
-    given = [_text(got[index]) for index in right]
-    scores = [[edit_score(a, b) for b in given] for a in wanted]
+    expected_texts = [_text(expected[index]) for index in left]
+    got_texts = [_text(got[index]) for index in right]
+    scores = [[edit_score(a, b) for b in got_texts] for a in expected_texts]
     return [Pair(left[i], right[j], scores[i][j]) for i, j in best_assignment(scores)]
 
 
@@ -174,7 +179,7 @@ def _text(item: Json) -> str:
 
 
 def _identity(item: Json) -> str:
-    """One text per value, in which 1 and 1.0 are the same and true and 1 are not."""
+    """A text that is equal for equal values: 1 and 1.0 are equal, true and 1 are not."""
     return canonical(_integral(item))
 
 

@@ -1,6 +1,6 @@
-"""Limits on what an answer takes: time, tokens, money, tool calls.
+"""Limits on time, tokens, money and tool calls.
 
-What is not known is skipped, never taken for zero.
+An unknown value is skipped, never taken as zero.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from proctor.evaluators.evaluation import Evaluation, NothingToCompare
 @evaluator(family="limits", threshold=1.0, scope="case", example={"seconds": 5, "usd": 0.01})
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """The agent took no more than this: seconds, tokens, dollars, tool calls.
+    """The agent stayed within limits on time, tokens, cost and tool calls.
 
-    1 if no limit is exceeded for all turns together; at least one must be given. Skipped if what is limited is not
-    known, unless another limit is exceeded.
+    1 if no limit is exceeded by all turns together. At least one limit is required. Skipped if a limited value is
+    unknown, unless another limit is exceeded.
     """
 
     seconds: float | None = None
@@ -31,7 +31,7 @@ class Limits:
 
     def __post_init__(self) -> None:
         if not self._limits():
-            raise ValueError("give seconds, tokens, input_tokens, output_tokens, usd or tool_calls")
+            raise ValueError("set at least one of seconds, tokens, input_tokens, output_tokens, usd, tool_calls")
 
     def _limits(self) -> list[MaxLatency | MaxTokens | MaxCost | MaxSteps]:
         found: list[MaxLatency | MaxTokens | MaxCost | MaxSteps] = []
@@ -47,7 +47,7 @@ class Limits:
         return found
 
     def __call__(self, evaluable: Evaluable) -> Evaluation:
-        kept: list[Evaluation] = []
+        within: list[Evaluation] = []
         exceeded: list[Evaluation] = []
         unknown: list[str] = []
         for limit in self._limits():
@@ -56,19 +56,19 @@ class Limits:
             except NothingToCompare as error:
                 unknown.append(str(error))
             else:
-                (kept if found.score else exceeded).append(found)
+                (within if found.score else exceeded).append(found)
         if unknown and not exceeded:
             raise NothingToCompare("; ".join(unknown))
-        reason = "; ".join(found.reasoning for found in exceeded or kept)
-        return Evaluation(float(not exceeded), reason, {"limits": [found.details for found in (*exceeded, *kept)]})
+        reason = "; ".join(found.reasoning for found in exceeded or within)
+        return Evaluation(float(not exceeded), reason, {"limits": [found.details for found in (*exceeded, *within)]})
 
 
 @evaluator(family="limits", variant_of="Limits", threshold=1.0, scope="case", example={"seconds": 5})
 @dataclass(frozen=True, slots=True)
 class MaxLatency:
-    """The agent took no longer than this.
+    """The agent answered within a time limit.
 
-    1 if the agent took no longer for all turns. Skipped if the time is not known.
+    1 if all turns together took at most `seconds`. Skipped if the time is unknown.
     """
 
     seconds: float
@@ -78,18 +78,18 @@ class MaxLatency:
 
     def __call__(self, evaluable: Evaluable) -> Evaluation:
         if evaluable.duration_ms is None:
-            raise NothingToCompare("it is not known how long the agent took")
+            raise NothingToCompare("the duration of the answer is unknown")
         taken = evaluable.duration_ms / 1000
         details = {"seconds": taken, "most": self.seconds}
-        return Evaluation(float(taken <= self.seconds), f"took {taken:g} s, at most {self.seconds:g} s", details)
+        return Evaluation(float(taken <= self.seconds), f"took {taken:g} s (limit {self.seconds:g} s)", details)
 
 
 @evaluator(family="limits", variant_of="Limits", threshold=1.0, scope="case", example={"total": 2000})
 @dataclass(frozen=True, slots=True)
 class MaxTokens:
-    """The agent used no more tokens than this: in all, read, or written.
+    """The agent stayed within a limit on tokens: total, input or output.
 
-    1 if no more tokens were used; at least one limit must be given. Skipped if the agent does not report them.
+    1 if no limit is exceeded. At least one limit is required. Skipped if the agent does not report its tokens.
     """
 
     total: int | None = None
@@ -98,7 +98,7 @@ class MaxTokens:
 
     def __post_init__(self) -> None:
         if not self._limits():
-            raise ValueError("give total, input_tokens or output_tokens")
+            raise ValueError("set at least one of total, input_tokens, output_tokens")
         for name, limit in self._limits().items():
             _check(name, limit, whole=True)
 
@@ -109,7 +109,7 @@ class MaxTokens:
     def __call__(self, evaluable: Evaluable) -> Evaluation:
         usage = evaluable.usage
         if usage is None:
-            raise NothingToCompare("the agent does not tell how many tokens it used")
+            raise NothingToCompare("the agent does not report its tokens")
         counts = {"total": usage.total_tokens, "input": usage.input_tokens, "output": usage.output_tokens}
         limits = self._limits()
         used = {name: count for name in limits if (count := counts[name]) is not None}
@@ -119,17 +119,17 @@ class MaxTokens:
         exceeded = [name for name, count in used.items() if count > limits[name]]
         unknown = [name for name in limits if name not in used]
         if unknown and not exceeded:
-            raise NothingToCompare(f"the agent does not tell its {' and '.join(unknown)} tokens")
-        reason = ", ".join(f"{used[name]} {name} tokens, at most {limits[name]}" for name in exceeded or used)
+            raise NothingToCompare(f"the agent does not report its {' and '.join(unknown)} tokens")
+        reason = ", ".join(f"{used[name]} {name} tokens (limit {limits[name]})" for name in exceeded or used)
         return Evaluation(float(not exceeded), reason, {"used": used, "most": limits})
 
 
 @evaluator(family="limits", variant_of="Limits", threshold=1.0, scope="case", example={"usd": 0.01})
 @dataclass(frozen=True, slots=True)
 class MaxCost:
-    """The agent spent no more money than this.
+    """The answer stayed within a cost limit.
 
-    1 if it cost no more. Skipped if the cost is not known.
+    1 if all turns together cost at most `usd`. Skipped if the cost is unknown.
     """
 
     usd: float
@@ -140,18 +140,18 @@ class MaxCost:
     def __call__(self, evaluable: Evaluable) -> Evaluation:
         cost = None if evaluable.usage is None else evaluable.usage.cost_usd
         if cost is None:
-            raise NothingToCompare("it is not known what the answer cost")
+            raise NothingToCompare("the cost of the answer is unknown")
         return Evaluation(
-            float(cost <= self.usd), f"cost ${cost:g}, at most ${self.usd:g}", {"usd": cost, "most": self.usd}
+            float(cost <= self.usd), f"cost ${cost:g} (limit ${self.usd:g})", {"usd": cost, "most": self.usd}
         )
 
 
 @evaluator(family="limits", variant_of="Limits", threshold=1.0, scope="case", example={"steps": 4})
 @dataclass(frozen=True, slots=True)
 class MaxSteps:
-    """The agent made no more tool calls than this.
+    """The agent stayed within a limit on tool calls.
 
-    1 if no more tool calls were made.
+    1 if all turns together made at most `steps` tool calls.
     """
 
     steps: int
@@ -163,11 +163,11 @@ class MaxSteps:
         made = len(evaluable.tool_calls)
         calls = "tool call" if made == 1 else "tool calls"
         return Evaluation(
-            float(made <= self.steps), f"{made} {calls}, at most {self.steps}", {"steps": made, "most": self.steps}
+            float(made <= self.steps), f"{made} {calls} (limit {self.steps})", {"steps": made, "most": self.steps}
         )
 
 
 def _check(name: str, limit: float, *, whole: bool = False) -> None:
     kinds = int if whole else (int, float)
     if isinstance(limit, bool) or not isinstance(limit, kinds) or not math.isfinite(limit) or limit < 0:
-        raise ValueError(f"{name} must be a {'whole' if whole else 'finite'} number from 0, not {limit!r}")
+        raise ValueError(f"{name} must be a {'whole' if whole else 'finite'} number of at least 0, not {limit!r}")

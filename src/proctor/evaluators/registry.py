@@ -1,7 +1,7 @@
-"""Finds evaluators by name and builds them from what a file says.
+"""Finds evaluators by name and resolves the entries of a suite into evaluators that can be called.
 
-A name is looked for among the shipped evaluators (`_index.py`, then the shipped plugins), then among those that plugins
-of other packages bring. A reference such as `checks.py:my_evaluator` names the user's own.
+A name is looked up among the shipped evaluators (`_index.py`, then the shipped plugins), then among those of plugins in
+other packages. A reference such as `checks.py:my_evaluator` names the user's own code.
 """
 
 from __future__ import annotations
@@ -9,14 +9,15 @@ from __future__ import annotations
 import difflib
 import functools
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from proctor import plugins
 from proctor.base.documents import did_you_mean
-from proctor.base.errors import UsageError, one_line
+from proctor.base.errors import RenamedWarning, UsageError, one_line
 from proctor.base.fingerprints import source_fingerprint
 from proctor.base.json_data import UNSET, fingerprint, to_json
 from proctor.base.references import is_reference, locate, resolve
@@ -32,12 +33,14 @@ from proctor.evaluators.values import as_data
 from proctor.judging.choosing import NO_SOURCES, JudgeChoice, JudgeSources, choose_judge, own_judge
 from proctor.judging.judge import QUESTIONS_VERSION
 
+_SHOWN_NOTICES: dict[Any, Any] = {}
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ResolvedEvaluator:
-    """An evaluator ready to be called, with everything the engine needs to know about it.
+    """An evaluator that is ready to be called, with everything the engine needs to know about it.
 
-    Two of them are equal only if they are the same object, so that they serve as keys.
+    Two are equal only if they are the same object, so they can be keys of a dictionary.
     """
 
     spec: EvaluatorSpec
@@ -50,17 +53,17 @@ class ResolvedEvaluator:
     asynchronous: bool
     takes_trace: bool
     runs_inline: bool
-    """Shipped evaluators are quick and trusted: they run on the event loop, everything else apart from it."""
+    """Whether it runs on the event loop: only shipped evaluators do, which are quick. All others run in threads."""
     needs_judge: bool = False
-    """Asks a language model, its own or the judge of the run."""
+    """Whether it asks a language model: its own, or the judge of the run."""
     asks_judge: bool = False
-    """Asks the judge of the run; the rule-based one needs no model."""
+    """Whether it asks the judge of the run, which may be the rule-based one."""
     sources: JudgeSources = NO_SOURCES
-    """Where a judge may be named, for evaluators that it calls in turn."""
+    """The places that may name a judge, for other evaluators that it calls."""
     judge: JudgeChoice | None = None
-    """Who judges, if it asks a judge."""
+    """Its judge, if it asks one."""
     selector: Selector | None = None
-    """Where in the output it looks."""
+    """The part of the output that it scores."""
 
     @property
     def needs_model(self) -> bool:
@@ -69,18 +72,18 @@ class ResolvedEvaluator:
 
 
 class OutputMissing(Exception):
-    """The answer lacks what an evaluator is to look at, which is a verdict on the answer: it scores nothing."""
+    """The answer lacks the part that the evaluator scores. That is the agent's fault, so the score is 0."""
 
 
-def select_output(bound: ResolvedEvaluator, evaluable: Evaluable) -> Evaluable:
-    """What the evaluator looks at: all outputs, or the one its file names, or what stands at a place in it.
+def select_output(resolved: ResolvedEvaluator, evaluable: Evaluable) -> Evaluable:
+    """The evaluable with the output that the evaluator scores: all outputs, one by name, or a part of one.
 
-    One that reads all answers of a conversation looks there in each of them; an answer that lacks it says nothing.
+    An evaluator that reads all answers of a conversation reads this part of each. An answer without it counts as empty.
     """
-    name, selector = bound.spec.output, bound.selector
+    name, selector = resolved.spec.output, resolved.selector
     if name is None and selector is None:
         return evaluable
-    if len(evaluable.turns) < 2 or not getattr(bound.call, "conversation", False):
+    if len(evaluable.turns) < 2 or not getattr(resolved.call, "conversation", False):
         return replace(evaluable, eval_output=_selected(name, selector, evaluable.eval_output))
     turns, missing = [], []
     for exchange in evaluable.turns:
@@ -97,16 +100,16 @@ def select_output(bound: ResolvedEvaluator, evaluable: Evaluable) -> Evaluable:
 
 
 def _selected(name: str | None, selector: Selector | None, outputs: Sequence[NamedData]) -> tuple[NamedData, ...]:
-    """Text that holds JSON counts as that where a place in it is looked at."""
+    """The output by name and path. Text that holds JSON is read as JSON if there is a path."""
     chosen = tuple(outputs) if name is None else tuple(item for item in outputs if item.name == name)[-1:]
     if not chosen:
         names = ", ".join(item.name for item in outputs)
-        raise InvalidScore(f"looks at the output {name!r}, which the agent did not give; it gave {names}")
+        raise InvalidScore(f"scores the output {name!r}, which the agent did not return; it returned {names}")
     if selector is None:
         return chosen
     found = selector.find(as_data(collapse(chosen)))
     if found is UNSET:
-        raise OutputMissing(f"the answer has nothing at {selector.text}")
+        raise OutputMissing(f"the answer has no value at {selector.text}")
     return (NamedData(selector.text, found),)
 
 
@@ -119,8 +122,8 @@ def resolve_evaluator(
 ) -> ResolvedEvaluator:
     """The evaluator that `spec` names, with its threshold and, if it asks one, its judge.
 
-    References start from the folder `base`; `suite_threshold` is the one of the suite's criteria. Raises `UsageError`
-    when there is none or its arguments do not fit, `InvalidJudge` when its judge is not valid.
+    References start from the folder `base`. `suite_threshold` comes from the suite's criteria. Raises `UsageError` if
+    there is no such evaluator or its arguments are wrong, and `InvalidJudge` if its judge is not valid.
     """
     target = _find(spec.name, base)
     if target is None:
@@ -136,18 +139,18 @@ def resolve_callable(
     *,
     suite_threshold: float | None = None,
 ) -> ResolvedEvaluator:
-    """An evaluator that is there already, with what a file says about its threshold, its scope and what it looks at.
+    """A callable as a resolved evaluator, with the threshold, scope and output that `spec` sets.
 
-    `sources` are the places that may name its judge, `suite_threshold` is the one of the suite's criteria. Raises
-    `InvalidJudge` when its judge is not valid.
+    `sources` are the places that may name its judge. `suite_threshold` comes from the suite's criteria. Raises
+    `InvalidJudge` if its judge is not valid.
     """
     declaration, call = declaration_of(call), undecorated(call)
     spec = _with_declared(spec, declaration)
     is_shipped = spec.name in shipped_evaluators()
     is_judged = bool(getattr(call, "asks_judge", False))
     judge = choose_judge(sources, own_judge(call)) if is_judged else None
-    # Another judge, or another question to it, may give other scores.
-    asked = [] if judge is None else [judge.identity, QUESTIONS_VERSION]
+    # Another judge, or other questions, may give other scores.
+    judge_version = [] if judge is None else [judge.identity, QUESTIONS_VERSION]
     version = _version(call, declaration, is_shipped)
     return ResolvedEvaluator(
         spec=spec,
@@ -155,7 +158,7 @@ def resolve_callable(
         title=spec.title,
         threshold=threshold_in_force(declaration.threshold, entry=spec.threshold, suite=suite_threshold),
         scope=spec.scope or _scope(call, declaration),
-        fingerprint=fingerprint(spec.name, version, to_json(spec.arguments), *_selection(spec), *asked),
+        fingerprint=fingerprint(spec.name, version, to_json(spec.arguments), *_selection(spec), *judge_version),
         asynchronous=is_async(call),
         takes_trace=takes_trace(type(call).__call__ if is_shipped and is_dataclass(call) else call),
         runs_inline=is_shipped and not is_async(call) and not spec.retries,
@@ -168,7 +171,7 @@ def resolve_callable(
 
 
 def _with_declared(spec: EvaluatorSpec, declaration: Declaration) -> EvaluatorSpec:
-    """The entry of a suite, completed by what the evaluator says itself about how its score is used."""
+    """The entry of a suite, completed with the settings that the evaluator declares itself."""
     return replace(
         spec,
         label=spec.label or declaration.title,
@@ -182,7 +185,7 @@ def _with_declared(spec: EvaluatorSpec, declaration: Declaration) -> EvaluatorSp
 
 
 def is_user_code(spec: EvaluatorSpec, base: Path | None = None) -> bool:
-    """Whether `spec` names code of the user's; checks that the code is there, and loads none."""
+    """Whether `spec` names the user's own code. Checks that the code exists without loading it."""
     if is_reference(spec.name):
         reference = spec.name
     else:
@@ -200,18 +203,18 @@ def _selector(path: str) -> Selector:
 
 
 def _selection(spec: EvaluatorSpec) -> list[Any]:
-    """What of an answer the evaluator sees."""
+    """The settings that select what the evaluator scores."""
     selection: list[Any] = [spec.output, spec.scope]
     return selection if spec.output_path is None else [*selection, spec.output_path]
 
 
 def shipped_class(name: str) -> Any:
-    """The class behind a shipped name."""
+    """The class of a shipped evaluator."""
     return plugins.load(shipped_evaluators()[name])
 
 
 def shipped_declarations() -> Iterator[Declaration]:
-    """The declaration of every shipped evaluator, family by family, each once."""
+    """The declarations of all shipped evaluators, by family, each once."""
     seen: set[str] = set()
     for name in shipped_evaluators():
         declaration = declaration_of(shipped_class(name))
@@ -221,7 +224,7 @@ def shipped_declarations() -> Iterator[Declaration]:
 
 
 def installed_declarations() -> Iterator[tuple[str, str, Declaration | UsageError]]:
-    """Evaluators of other packages: who brings it, its name in files, and its declaration or why there is none."""
+    """Evaluators of other packages: the plugin, the name in files, and the declaration or why it cannot be loaded."""
     for plugin in plugins.installed_plugins():
         for name, place in plugin.evaluators.items():
             yield plugin.name, name, _load_declaration(name, place)
@@ -231,7 +234,7 @@ def _load_declaration(name: str, place: str) -> Declaration | UsageError:
     try:
         return declaration_of(plugins.load(place))
     except Exception as error:
-        return UsageError(f"the evaluator {name!r} cannot be loaded: {one_line(error)}")
+        return UsageError(f"cannot load the evaluator {name!r}: {one_line(error)}")
 
 
 def find_declaration(name: str) -> Declaration:
@@ -250,12 +253,12 @@ def find_declaration(name: str) -> Declaration:
     lower = {known_name.lower(): known_name for known_name in known}
     close = [lower[found] for found in difflib.get_close_matches(name.lower(), lower, n=4, cutoff=0.5)]
     close += [known_name for known_name in known if name and name.lower() in known_name.lower()][:4]
-    hint = f"; near to it: {', '.join(dict.fromkeys(close))}" if close else "; `proctor list evaluators` lists all"
+    hint = f"; similar: {', '.join(dict.fromkeys(close))}" if close else "; see `proctor list evaluators`"
     raise UsageError(f"no evaluator is called {name!r}{hint}")
 
 
 def _find(name: str, base: Path | None) -> Any:
-    """What is registered or referred to under a name; `None` where nothing is."""
+    """The class, function or object that a name or reference means; `None` if there is none."""
     if name in shipped_evaluators():
         return shipped_class(name)
     if is_reference(name):
@@ -267,7 +270,7 @@ def _find(name: str, base: Path | None) -> Any:
 
 
 def _alias(name: str) -> str | None:
-    """The shipped evaluator that a tool has under this name, or that DeepEval has under it with `Metric` added."""
+    """The shipped evaluator that another tool calls by this name, or DeepEval with `Metric` at the end."""
     known = shipped_evaluators()
     if (bare := name.removesuffix("Metric")) in known:
         return bare
@@ -276,45 +279,74 @@ def _alias(name: str) -> str | None:
 
 
 def _by_alias(name: str) -> str:
-    """The shipped evaluator that another tool has under this name; raises `UsageError` if none does."""
+    """The shipped evaluator that another tool calls by this name; raises `UsageError` if there is none."""
     own = _alias(name)
     if own is None:
-        likely = did_you_mean(name, shipped_evaluators()) or "; name a shipped one, or your own as file.py:name"
+        likely = did_you_mean(name, shipped_evaluators()) or "; use a shipped one, or name your own as file.py:name"
         raise UsageError(f"no evaluator is called {name!r}{likely}")
     return own
 
 
 def _instantiate(spec: EvaluatorSpec, target: Any, base: Path | None) -> Callable[..., Any]:
-    """Classes are made, factories called, functions given their arguments as defaults; instances stay as they are."""
-    arguments = dict(spec.arguments)
+    """Create an instance of a class, call a factory, or bind arguments to a function. Instances stay as they are."""
+    arguments = _with_new_names(spec, target)
     if "client" in arguments and getattr(target, "__module__", "").startswith("proctor."):
-        raise UsageError(f"evaluator {spec.name!r}: a client is an object, and can be given from Python alone")
+        raise UsageError(f"{spec.name}: client is a Python object and cannot be set in a file")
     try:
         if isinstance(target, type):
-            made = target(**arguments, **_base_folder(target, base))
+            instance = target(**arguments, **_base_folder(target, base))
         elif inspect.isfunction(target) and not _missing_parameters(target, arguments):
-            made = target(**arguments)
+            instance = target(**arguments)
         elif arguments:
             inspect.signature(target).bind_partial(None, **arguments)
-            made = functools.partial(target, **arguments)
+            instance = functools.partial(target, **arguments)
         else:
-            made = target
+            instance = target
     except UsageError:
         raise
     except Exception as error:
         if isinstance(target, type) and (missing := _missing_parameters(target, arguments)):
             example = ", ".join(f"{name}: …" for name in missing)
-            message = f"evaluator {spec.name!r} needs {' and '.join(missing)}; write {{{spec.name}: {{{example}}}}}"
+            message = f"{spec.name} needs {' and '.join(missing)}; write {{{spec.name}: {{{example}}}}}"
             raise UsageError(message) from None
-        given = ", ".join(f"{key}={value!r}" for key, value in arguments.items()) or "no arguments"
-        raise UsageError(f"evaluator {spec.name!r} does not take {given}: {one_line(error)}") from error
-    if not callable(made):
-        raise UsageError(f"evaluator {spec.name!r} is a {type(made).__name__}, which cannot be called")
-    return made  # type: ignore[no-any-return]
+        unknown = _unknown_parameter(target, arguments)
+        raise UsageError(f"{spec.name} {unknown}" if unknown else f"{spec.name}: {_message(error)}") from error
+    if not callable(instance):
+        raise UsageError(f"{spec.name} is a {type(instance).__name__}, which cannot be called")
+    return instance  # type: ignore[no-any-return]
+
+
+def _with_new_names(spec: EvaluatorSpec, target: Any) -> dict[str, Any]:
+    """The arguments of an entry. Parameters that were renamed still work, with a notice."""
+    arguments = dict(spec.arguments)
+    renamed: Mapping[str, str] = getattr(target, "renamed_parameters", {})
+    for old in renamed.keys() & arguments.keys():
+        notice = f"{spec.name}: the parameter {old!r} is now called {renamed[old]!r}"
+        warnings.warn_explicit(notice, RenamedWarning, "proctor", 1, registry=_SHOWN_NOTICES)
+        arguments[renamed[old]] = arguments.pop(old)
+    return arguments
+
+
+def _unknown_parameter(target: Any, arguments: Mapping[str, Any]) -> str:
+    """What to say of an argument that is not a parameter; empty if all are."""
+    try:
+        parameters = inspect.signature(target).parameters.values()
+    except (TypeError, ValueError):
+        return ""
+    if any(p.kind is p.VAR_KEYWORD for p in parameters):
+        return ""
+    names = [p.name for p in parameters]
+    unknown = next((name for name in arguments if name not in names), None)
+    return "" if unknown is None else f"has no parameter {unknown!r}{did_you_mean(unknown, names)}"
+
+
+def _message(error: Exception) -> str:
+    """The message of an error in the arguments. Errors that are not about values keep their type."""
+    return str(error) if isinstance(error, ValueError) and str(error) else one_line(error)
 
 
 def _base_folder(target: type, base: Path | None) -> dict[str, Any]:
-    """A class with a `base` parameter is told the suite's folder, from which its own references start."""
+    """The suite's folder, for a class with a `base` parameter: its own references start from there."""
     try:
         return {"base": base} if "base" in inspect.signature(target).parameters else {}
     except (TypeError, ValueError):
@@ -322,21 +354,21 @@ def _base_folder(target: type, base: Path | None) -> dict[str, Any]:
 
 
 def _scope(call: Any, declaration: Declaration) -> Literal["turn", "case"]:
-    """An instance may have a scope that depends on its arguments."""
+    """Its scope. That of an instance may depend on its arguments."""
     return "case" if "case" in (getattr(call, "scope", None), declaration.scope) else "turn"
 
 
-def _missing_parameters(function: Callable[..., Any], given: dict[str, Any]) -> list[str]:
-    """What must still be passed: where there is something, it is an evaluator, else a factory that makes one."""
+def _missing_parameters(function: Callable[..., Any], arguments: dict[str, Any]) -> list[str]:
+    """The required parameters without a value. A function without any is a factory that returns an evaluator."""
     return [
         p.name
         for p in inspect.signature(function).parameters.values()
-        if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and p.name not in given
+        if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and p.name not in arguments
     ]
 
 
 def _version(call: Any, declaration: Declaration, is_shipped: bool) -> str:
-    """An instance may have a version that depends on its arguments."""
+    """Its version. That of an instance may depend on its arguments."""
     version = getattr(call, "version", None)
     if isinstance(version, (str, int)):
         return str(version)
@@ -350,15 +382,15 @@ def _version(call: Any, declaration: Declaration, is_shipped: bool) -> str:
 
 
 def _configuration(call: Any) -> dict[str, Any]:
-    """The fields of an instance that a user's file made; objects that are no plain data count by their type."""
+    """The fields of a user's instance as plain data; other objects count by their type."""
     values = {field.name: getattr(call, field.name) for field in fields(call)}
     simple = (str, int, float, bool, type(None), list, tuple, dict)
     return {name: to_json(v) if isinstance(v, simple) else type(v).__qualname__ for name, v in values.items()}
 
 
-def with_unique_title(bound: ResolvedEvaluator, taken: set[str]) -> ResolvedEvaluator:
-    """Two evaluators of one list have two names: scores are summed up by name."""
-    title, number = bound.title, 2
+def with_unique_title(resolved: ResolvedEvaluator, taken: set[str]) -> ResolvedEvaluator:
+    """The evaluator with a title that is not in `taken`: scores are summed up by title."""
+    title, number = resolved.title, 2
     while title in taken:
-        title, number = f"{bound.title} #{number}", number + 1
-    return bound if title == bound.title else replace(bound, title=title)
+        title, number = f"{resolved.title} #{number}", number + 1
+    return resolved if title == resolved.title else replace(resolved, title=title)

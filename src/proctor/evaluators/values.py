@@ -1,4 +1,4 @@
-"""How evaluators read values (as text, as data), quote them in reasons, and check their own arguments."""
+"""Helpers of evaluators: read values as text or data, quote them in reasons, check arguments."""
 
 from __future__ import annotations
 
@@ -11,49 +11,49 @@ from proctor.evaluators.evaluable import Evaluable
 from proctor.evaluators.evaluation import NothingToCompare
 
 MAX_QUOTE = 80
-"""How much of a value a person is shown in a reason."""
+"""The longest quotation of a value in a reason, in characters."""
 
 
 def expected_value(evaluable: Evaluable, evaluator: str) -> Json:
-    """What the case expects; without it there is no score, neither a good nor a bad one."""
+    """The expected output; raises `NothingToCompare` if the case has none."""
     expectation = evaluable.expectation
     if expectation is UNSET:
-        raise NothingToCompare(f"{evaluator} compares with an expectation and the case has none")
+        raise NothingToCompare(f"{evaluator} needs an expected output, and the case has none")
     return expectation
 
 
 def expected_and_output(evaluable: Evaluable, evaluator: str) -> tuple[str, str]:
-    """The expectation and the output, both as text."""
+    """The expected and the actual output, both as text."""
     return as_text(expected_value(evaluable, evaluator)), as_text(evaluable.output)
 
 
 def conversation_text(evaluable: Evaluable) -> str:
-    """Everything that the agent said in a conversation so far, an answer after the other."""
+    """All answers of the conversation so far, one per line."""
     if len(evaluable.turns) < 2:
         return as_text(evaluable.output)
     return "\n".join(as_text(exchange.reply.answer) for exchange in evaluable.turns)
 
 
 def as_text(value: Any) -> str:
-    """A value as text: text as it is, nothing as the empty text, data as its JSON."""
+    """A value as text: text unchanged, None as the empty string, data as JSON."""
     if type(value) is str:
         return value
     return "" if value is None or value is UNSET else to_text(as_plain_data(value))
 
 
 def call_text(call: ToolCall) -> str:
-    """A tool call with all of its arguments, whatever they are: for judges and searches; people read `actual_text`."""
+    """A tool call with all its arguments, for judges and searches. `actual_text` is the short form for people."""
     arguments = call.raw_arguments if call.raw_arguments is not None else to_text(to_json(call.arguments))
     return f"{call.name}({arguments})"
 
 
 def as_data(value: Any) -> Json:
-    """A value as an evaluator of data sees it: text that holds a JSON object or list counts as that."""
+    """A value as data: text that holds a JSON object or list is parsed."""
     return parse_if_json(value) if isinstance(value, str) else as_plain_data(value)
 
 
 def as_plain_data(value: Any) -> Json:
-    """A value as plain data; what nests beyond all use cannot be expected_but_got, which is no verdict on the agent."""
+    """A value as plain data; raises `ValueError` if it is nested too deeply."""
     try:
         return to_json(value)
     except RecursionError:
@@ -61,7 +61,7 @@ def as_plain_data(value: Any) -> Json:
 
 
 def parse_if_json(value: Json) -> Json:
-    """The object or list that a text holds as JSON; any other value as it is."""
+    """The JSON object or list in a text; any other value unchanged."""
     if not isinstance(value, str) or value.lstrip()[:1] not in ("{", "["):
         return value
     try:
@@ -71,7 +71,7 @@ def parse_if_json(value: Json) -> Json:
 
 
 def parse_json(text: str) -> Json:
-    """Strict JSON: `NaN` and nesting beyond any use are refused with `ValueError` like every other mistake."""
+    """Parse strict JSON. `NaN` and extreme nesting raise `ValueError` like any other mistake."""
     try:
         return to_json(json.loads(text, parse_constant=_refuse))
     except RecursionError:
@@ -79,7 +79,7 @@ def parse_json(text: str) -> Json:
 
 
 def quote(value: Any, limit: int = MAX_QUOTE) -> str:
-    """A value in a sentence, cut short, with the white space in it made visible."""
+    """A value for use in a sentence: shortened, with visible white space."""
     if value is None:
         return "nothing"
     if not isinstance(value, str):
@@ -89,7 +89,7 @@ def quote(value: Any, limit: int = MAX_QUOTE) -> str:
 
 
 def expected_but_got(expected: Any, got: Any) -> str:
-    """The part of a reason that every comparison shares."""
+    """The part of the reason that all comparisons share."""
     return f"expected {quote(expected)}, got {quote(got)}"
 
 
@@ -98,32 +98,32 @@ def _refuse(constant: str) -> Json:
 
 
 def require_bool(**flags: Any) -> None:
-    """Refuse `"yes"` and `1` where true or false is meant."""
+    """Raise `ValueError` for anything but true and false, such as `"yes"` or 1."""
     for name, flag in flags.items():
         if not isinstance(flag, bool):
             raise ValueError(f"{name} must be true or false, not {flag!r}")
 
 
 def require_choice(name: str, choice: Any, options: tuple[str, ...]) -> None:
-    """Refuse a name that is not on the list."""
+    """Raise `ValueError` if `choice` is not one of the options."""
     if choice not in options:
         raise ValueError(f"{name} must be one of {', '.join(options)}, not {choice!r}")
 
 
 def require_number(name: str, number: Any, *, least: float = 0.0, most: float = float("inf")) -> None:
-    """Refuse what is no number within the bounds; NaN is within none."""
+    """Raise `ValueError` unless it is a number within the bounds."""
     if isinstance(number, bool) or not isinstance(number, (int, float)) or not least <= number <= most:
         bounds = f"of at least {least:g}" if most == float("inf") else f"between {least:g} and {most:g}"
         raise ValueError(f"{name} must be a number {bounds}, not {number!r}")
 
 
 def require_text(name: str, value: Any) -> None:
-    """Refuse a blank text; `None` means that none is given."""
+    """Raise `ValueError` for anything but a non-empty string or `None`."""
     if value is not None and (not isinstance(value, str) or not value.strip()):
-        raise ValueError(f"{name} must be a text that says something, not {value!r}")
+        raise ValueError(f"{name} must be a non-empty string, not {value!r}")
 
 
 def require_int(name: str, number: Any, *, least: int) -> None:
-    """Refuse what is no whole number of at least `least`."""
+    """Raise `ValueError` unless it is a whole number of at least `least`."""
     if isinstance(number, bool) or not isinstance(number, int) or number < least:
         raise ValueError(f"{name} must be a whole number of at least {least}, not {number!r}")

@@ -245,7 +245,7 @@ def expected_keywords(turn: Turn, specs: Iterable[EvaluatorSpec]) -> list[str]:
     words = [] if expected is None else [*expected.all, *expected.any]
     for spec in specs:
         if spec.name == "Contains":
-            for name in ("all_of", "any_of"):
+            for name in ("all", "any", "all_of", "any_of"):
                 value = spec.arguments.get(name, ())
                 words += [to_text(word) for word in (value if isinstance(value, (list, tuple)) else [value])]
     return list(dict.fromkeys(word for word in words if word.strip()))

@@ -90,7 +90,7 @@ def test_appending_keeps_everything_that_the_file_says(store: DatasetStore) -> N
         "x-owner": "support",
         "name": "faq",
         "runnable": "app.py:App",
-        "evaluators": ["ExactMatch", {"Contains": {"any_of": ["a"], "threshold": 0.8}}],
+        "evaluators": ["ExactMatch", {"Contains": {"any": ["a"], "threshold": 0.8}}],
         "purpose": "unknown here",
         "entries": [
             {"entry_kwargs": {"q": 1}, "eval_input": [{"name": "q", "value": 1}], "description": "one", "note": "ours"}
@@ -119,7 +119,7 @@ def test_entry_kwargs_are_an_object_input_itself_or_the_inputs_by_name_or_as_sai
 
 def test_entries_can_have_evaluators_of_their_own(store: DatasetStore) -> None:
     store.create("faq", evaluators=["ExactMatch"])
-    store.append("faq", question(description="one"), evaluators=["...", {"Contains": {"any_of": ["a"]}}])
+    store.append("faq", question(description="one"), evaluators=["...", {"Contains": {"any": ["a"]}}])
     store.append("faq", question(description="two"), evaluators=["ValidJSON"])
     [suite] = load([store.folder / "faq.json"])
     assert [[spec.name for spec in case.evaluators or ()] for case in suite.cases] == [

@@ -33,7 +33,7 @@ def exact(output: Any, expectation: Any, **options: Any) -> float:
 
 @pytest.mark.parametrize("evaluator", [ExactMatch(), LevenshteinMatch(), StartsWith(), EndsWith()])
 def test_without_an_expectation_there_is_neither_a_pass_nor_a_zero(evaluator: Any) -> None:
-    with pytest.raises(NothingToCompare, match="expectation"):
+    with pytest.raises(NothingToCompare, match="expected output"):
         evaluator(seen("None"))
 
 
@@ -131,7 +131,7 @@ def test_nothing_is_not_like_the_word_none() -> None:
 
 
 def keyword_found(keyword: str, text: str) -> bool:
-    return Contains(all_of=(keyword,))(seen(text)).score == 1.0
+    return Contains(all=(keyword,))(seen(text)).score == 1.0
 
 
 @pytest.mark.parametrize(
@@ -199,21 +199,21 @@ def test_every_text_contains_itself(text: str) -> None:
 
 
 def test_any_keyword_of_a_group_is_enough_and_all_of_the_other_count_by_share() -> None:
-    assert Contains(any_of=("approved", "eligible"))(seen("You are eligible")).score == 1.0
-    assert Contains(any_of=("approved", "eligible"))(seen("Sorry")).score == 0.0
-    assert Contains(all_of=("rate", "term", "fee"))(seen("The rate and the fee")).score == pytest.approx(2 / 3)
-    assert Contains(any_of=("denied",), all_of=("rate",))(seen("The rate")).score == 0.0
+    assert Contains(any=("approved", "eligible"))(seen("You are eligible")).score == 1.0
+    assert Contains(any=("approved", "eligible"))(seen("Sorry")).score == 0.0
+    assert Contains(all=("rate", "term", "fee"))(seen("The rate and the fee")).score == pytest.approx(2 / 3)
+    assert Contains(any=("denied",), all=("rate",))(seen("The rate")).score == 0.0
 
 
 def test_the_keywords_of_the_case_are_never_dropped_for_those_of_the_evaluator() -> None:
-    contains = Contains(any_of=("hello",))
+    contains = Contains(any=("hello",))
     assert contains(seen("hello", keywords=Keywords(any=("paris",)))).score == 0.0
     assert contains(seen("hello Paris", keywords=Keywords(any=("paris",)))).score == 1.0
     assert contains(seen("hello", keywords=Keywords(all=("hello", "paris")))).score == 0.5
 
 
 def test_the_reason_names_what_was_found_and_what_is_missing() -> None:
-    evaluation = Contains(all_of=("rate", "fee"))(seen("the rate"))
+    evaluation = Contains(all=("rate", "fee"))(seen("the rate"))
     assert 'found "rate"' in evaluation.reasoning
     assert 'missing "fee"' in evaluation.reasoning
     assert evaluation.details == {"found": ["rate"], "missing": ["fee"]}
@@ -226,16 +226,16 @@ def test_no_keywords_are_nothing_to_compare(keywords: Keywords | None) -> None:
 
 
 def test_half_of_the_required_keywords_do_not_pass_by_default() -> None:
-    assert resolve_evaluator(EvaluatorSpec("Contains", {"all_of": ["a", "b"]})).threshold == 1.0
+    assert resolve_evaluator(EvaluatorSpec("Contains", {"all": ["a", "b"]})).threshold == 1.0
 
 
 def test_a_single_keyword_may_be_given_without_a_list_and_as_a_number() -> None:
-    assert Contains(any_of="approved").any_of == ("approved",)  # type: ignore[arg-type]
-    assert Contains(all_of=[1498])(seen("$1,498")).score == 1.0  # type: ignore[arg-type,list-item]
+    assert Contains(any="approved").any == ("approved",)  # type: ignore[arg-type]
+    assert Contains(all=[1498])(seen("$1,498")).score == 1.0  # type: ignore[arg-type,list-item]
 
 
 def test_case_matters_when_asked() -> None:
-    assert Contains(any_of=("Paris",), ignore_case=False)(seen("PARIS")).score == 0.0
+    assert Contains(any=("Paris",), ignore_case=False)(seen("PARIS")).score == 0.0
 
 
 def test_a_pattern_is_searched_or_matched_whole() -> None:
@@ -265,14 +265,14 @@ def test_every_text_starts_with_nothing_so_that_proves_nothing(evaluator: Any, n
     ("name", "arguments", "message"),
     [
         ("Regex", {"pattern": "("}, "not a regular expression"),
-        ("Regex", {"pattern": ""}, "not empty"),
+        ("Regex", {"pattern": ""}, "non-empty"),
         ("Regex", {}, "pattern"),
         ("ExactMatch", {"strip": "yes"}, "strip must be true or false"),
-        ("Contains", {"any_of": [""]}, "blank"),
-        ("Contains", {"all_of": [["a"]]}, "list of keywords"),
-        ("Contains", {"any_of": {"a": 1}}, "list of keywords"),
-        ("StartsWith", {"prefix": ""}, "not empty"),
-        ("EndsWith", {"suffix": 3}, "suffix must be text"),
+        ("Contains", {"any": [""]}, "blank"),
+        ("Contains", {"all": [["a"]]}, "list of keywords"),
+        ("Contains", {"any": {"a": 1}}, "list of keywords"),
+        ("StartsWith", {"prefix": ""}, "non-empty"),
+        ("EndsWith", {"suffix": 3}, "suffix must be a non-empty string"),
     ],
 )
 def test_arguments_that_make_no_sense_are_refused_with_the_reason(

@@ -100,7 +100,7 @@ def test_no_expected_tools_is_skipped() -> None:
 
 def test_calls_where_none_may_be_made_are_named() -> None:
     evaluation = ExpectedTools()(seen([], ToolCall("delete", {"id": 7})))
-    assert evaluation.reasoning == "no tool was to be called: extra delete(id=7)"
+    assert evaluation.reasoning == "expected no tool calls: extra delete(id=7)"
 
 
 expected_calls = st.builds(
@@ -178,7 +178,7 @@ def test_how_often_a_tool_is_called(options: dict[str, Any], calls: str, score: 
 
 def test_a_count_says_what_was_counted_and_what_was_expected() -> None:
     evaluation = ToolCount("search", at_least=1, at_most=2)(seen(None, "search", "search", "search"))
-    assert evaluation.reasoning == "search called 3 times, at least 1 and at most 2 expected"
+    assert evaluation.reasoning == "search called 3 times (expected at least 1 and at most 2)"
     assert evaluation.details == {"count": 3}
 
 
@@ -205,7 +205,7 @@ def test_forbidden_tools_are_names_or_patterns() -> None:
     assert forbidden(seen(None, "lookup", "undelete_all", "dropped")).score == 1.0
     evaluation = forbidden(seen(None, "lookup", ToolCall("delete_user", {"id": 7}), "drop"))
     assert evaluation.score == 0.0
-    assert evaluation.reasoning == "forbidden tools were called; call 2: delete_user(id=7); call 3: drop()"
+    assert evaluation.reasoning == "forbidden tools were called: call 2: delete_user(id=7); call 3: drop()"
     assert evaluation.details["forbidden"] == [{"actual": 1, "name": "delete_user"}, {"actual": 2, "name": "drop"}]
 
 

@@ -32,7 +32,7 @@ def test_calls_in_any_order_can_be_exactly_these() -> None:
     expected = [ExpectedCall("a"), ExpectedCall("b")]
     a, b = ToolCall("a"), ToolCall("b")
     assert [exactly(seen(expected, *calls)).score for calls in ((a, b), (b, a), (b, a, a), (a,))] == [1, 1, 0, 0]
-    with pytest.raises(ValueError, match="EXACT allows no extra"):
+    with pytest.raises(ValueError, match="EXACT does not allow extra"):
         ToolTrajectory("EXACT", extra=True)
 
 

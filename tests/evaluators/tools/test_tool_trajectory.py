@@ -150,8 +150,8 @@ def test_a_long_list_of_differences_is_cut_short() -> None:
 
 
 def test_a_success_says_what_was_compared() -> None:
-    assert ToolTrajectory("IN_ORDER")(seen([A], a, x)).reasoning == "1 of 1 expected calls made, in order; 1 further"
-    assert ToolTrajectory()(seen([])).reasoning == "no tool was to be called, and none was"
+    assert ToolTrajectory("IN_ORDER")(seen([A], a, x)).reasoning == "1 of 1 expected calls made, in order; 1 other call"
+    assert ToolTrajectory()(seen([])).reasoning == "no tool calls, as expected"
 
 
 def test_matchers_decide_about_arguments() -> None:

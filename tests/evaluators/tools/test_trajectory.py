@@ -136,20 +136,20 @@ def test_precision_recall_and_f1_are_given() -> None:
 @pytest.mark.parametrize(
     ("steps", "complaint"),
     [
-        ([{"name": "a", "after": "b"}], "which is no step"),
+        ([{"name": "a", "after": "b"}], "which is not a step"),
         ([{"id": "a", "name": "a", "after": "b"}, {"id": "b", "name": "b", "after": "a"}], "wait for each other"),
         ([{"id": "a", "name": "a"}, {"id": "a", "name": "b"}], "more than one step"),
-        ([{"nam": "a"}], "does not know 'nam'"),
+        ([{"nam": "a"}], "unknown key 'nam'"),
         ([{"name": "a", "any_of": ["b"]}], "either 'name' or 'any_of'"),
         ([{"name": "a", "repeat": 0}], "allows no call"),
         ([{"name": "a", "repeat": {"at_least": 3, "at_most": 2}}], "allows no call"),
-        ([{"name": ""}], "not blank"),
+        ([{"name": ""}], "non-empty"),
         ([7], "name of a tool"),
         ("a", "list of steps"),
         ([{"name": "a", "args": {"x": {"$regex": "("}}}], "args"),
         ([{"name": "a", "optional": "yes"}], "true or false"),
         ([{"name": "a", "after": 5}], "after must be"),
-        ([], "nothing to hold calls to"),
+        ([], "nothing to check"),
     ],
 )
 def test_a_spec_that_cannot_be_meant_is_refused_with_its_place(steps: object, complaint: str) -> None:

@@ -329,7 +329,7 @@ def test_evaluators_may_be_named_as_in_files(tmp_path: Path, monkeypatch: pytest
     monkeypatch.chdir(tmp_path)
     named = [
         "ExactMatch",
-        {"Contains": {"any_of": ["H"], "name": "has an H"}},
+        {"Contains": {"any": ["H"], "name": "has an H"}},
         "checks.py:short",
         ExactMatch,
         ExactMatch(),

@@ -151,7 +151,7 @@ def test_a_script_ends_without_a_word_about_its_loop(tmp_path: Path) -> None:
 SUITE = """
 agent: app.py:agent
 settings: {parallel: 1}
-evaluators: [{Contains: {any_of: [said]}}]
+evaluators: [{Contains: {any: [said]}}]
 cases: [%s]
 """
 APP = """

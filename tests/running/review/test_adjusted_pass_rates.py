@@ -47,7 +47,7 @@ def test_only_what_stands_at_the_path_is_compared(answer: Any, path: str, expect
     found, score = scored(lambda question: answer, EvaluatorSpec("Equality", output_path=path), expected)
     assert found is outcome
     if outcome is Outcome.FAILED:
-        assert (score.value, score.reasoning) == (0.0, f"the answer has nothing at {path}")
+        assert (score.value, score.reasoning) == (0.0, f"the answer has no value at {path}")
 
 
 @pytest.mark.needs("holodeck")

@@ -232,8 +232,8 @@ class KeywordsMetric(SingleTurnMetric):
         threshold: float | None = 1.0,
         **options: Any,
     ) -> None:
-        evaluator = Contains(any_of=tuple(any_of), all_of=tuple(all_of))
-        if not evaluator.any_of and not evaluator.all_of:
+        evaluator = Contains(any=tuple(any_of), all=tuple(all_of))
+        if not evaluator.any and not evaluator.all:
             raise ValueError("KeywordsMetric needs any_of or all_of")
         super().__init__(evaluator, threshold=threshold, **options)
 

@@ -1,4 +1,8 @@
-"""Whether two answers are the same, the first difference if not, and how much two texts have in common."""
+"""Compares two values: are they equal, where is the first difference, how similar are two texts?
+
+Edit distance and longest common subsequence take time in proportion to the product of both lengths. Texts beyond
+`MAX_EXACT_CELLS` are cut into blocks and compared block by block, which gives a lower bound.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +22,8 @@ from proctor.evaluators.values import parse_if_json, quote
 def equal_values(wanted: Json, got: Json) -> bool:
     """Equal text, equal data, or a number and its text.
 
-    `{"a": 1}` agrees with the text `{"a": 1.0}` whatever the order of keys, 123 with `123`, true with `true`;
-    nothing agrees with nothing and with the empty text, and never with the word `None`.
+    `{"a": 1}` equals the text `{"a": 1.0}` in any order of keys, 123 equals `123`, and true equals `true`. None equals
+    None and the empty text, and never the word `None`.
     """
     if isinstance(wanted, str) and isinstance(got, str):
         return wanted == got
@@ -35,7 +39,7 @@ def equal_values(wanted: Json, got: Json) -> bool:
 
 
 def normalize(value: Json, *, strip: bool, ignore_case: bool) -> Json:
-    """The value with every text in it stripped and case-folded as asked; the keys of objects stay as they are."""
+    """The value with every text in it stripped or case-folded. Keys of objects stay unchanged."""
     if isinstance(value, str):
         value = value.strip() if strip else value
         return value.casefold() if ignore_case else value
@@ -47,7 +51,7 @@ def normalize(value: Json, *, strip: bool, ignore_case: bool) -> Json:
 
 
 def difference(wanted: Json, got: Json) -> str:
-    """The first difference of two answers that do not agree; empty where it is plain to see."""
+    """The first difference of two unequal values; empty if it is obvious."""
     if isinstance(wanted, str) and isinstance(got, str):
         return _text_difference(wanted, got)
     if isinstance(wanted, (dict, list)) or isinstance(got, (dict, list)):
@@ -66,7 +70,7 @@ def _is_text_of(scalar: Json, text: str) -> bool:
 
 def _text_difference(wanted: str, got: str) -> str:
     if wanted.strip() == got.strip():
-        return "they differ only in the white space around them"
+        return "they differ only in surrounding white space"
     if wanted.casefold() == got.casefold():
         return "they differ only in case"
     if unicodedata.normalize("NFC", wanted) == unicodedata.normalize("NFC", got):
@@ -75,11 +79,11 @@ def _text_difference(wanted: str, got: str) -> str:
         return ""
     place = _common_prefix(wanted, got)
     left, right = (quote(text[place : place + 20]) for text in (wanted, got))
-    return f"from character {place + 1} on {left} became {right}"
+    return f"first difference at character {place + 1}: {left} became {right}"
 
 
 def _common_prefix(left: str, right: str) -> int:
-    """By halving: comparing slices is a thousand times faster than comparing characters."""
+    """The length of the common prefix, by bisection: comparing slices is far faster than comparing characters."""
     low, high = 0, min(len(left), len(right))
     while low < high:
         middle = (low + high + 1) // 2
@@ -111,14 +115,14 @@ def _data_difference(wanted: Json, got: Json, place: str) -> str:
 S = TypeVar("S", bound=Sequence[str])
 
 MAX_EXACT_CELLS = 10_000_000_000
-"""The product of lengths up to which texts are compared exactly: about half a second."""
+"""The largest product of lengths for an exact comparison, which then takes about half a second."""
 BLOCK_LENGTH = 2048
-"""The length of the blocks in which longer texts are compared."""
+"""The length of one block of a longer text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Similarity:
-    """A similarity between 0 and 1. Unless `exact`, the true one lies between `score` and `at_most`."""
+    """A similarity between 0 and 1. If it is not `exact`, the true one is between `score` and `at_most`."""
 
     score: float
     at_most: float
@@ -126,10 +130,10 @@ class Similarity:
 
 
 def edit_similarity(left: str, right: str) -> Similarity:
-    """One minus the Levenshtein distance over the longer length, in code points; two empty texts are alike.
+    """1 minus the Levenshtein distance divided by the longer length, in code points; 1 for two empty texts.
 
-    Very long texts are compared exactly when few edits separate them. Otherwise they are cut into as many blocks each
-    and the blocks compared in turn: an alignment that is possible, if not the best, so the score is a lower bound.
+    Very long texts are compared exactly if few edits separate them. Otherwise both are cut into the same number of
+    blocks, compared pair by pair. That is one possible alignment, maybe not the best, so the score is a lower bound.
     """
     if left == right:
         return Similarity(1.0, 1.0)
@@ -153,14 +157,14 @@ def edit_score(left: str, right: str) -> float:
 
 
 def common_words(left: Sequence[str], right: Sequence[str]) -> tuple[int, bool]:
-    """The length of the longest common subsequence of words, and whether it is exact (else it is at least that)."""
+    """The length of the longest common subsequence of words, and whether that is exact or a lower bound."""
     if len(left) * len(right) <= MAX_EXACT_CELLS:
         return LCSseq.similarity(left, right), True
     return sum(LCSseq.similarity(a, b) for a, b in _blocks(left, right)), False
 
 
 def _blocks(left: S, right: S) -> Iterator[tuple[S, S]]:
-    """Both sides cut into the same number of pieces, so that the pieces lie at the same share of the way."""
+    """Both sides cut into the same number of pieces, pair by pair."""
     count = -(-max(len(left), len(right)) // BLOCK_LENGTH)
     for index in range(count):
         yield _piece(left, index, count), _piece(right, index, count)

@@ -1,6 +1,8 @@
 """Finds keywords in an answer the way a reader would, and reads numbers as people write them.
 
-`1,498` is there when the answer says `$1498.54`.
+A plain substring search fails on numbers: `1,498` is not a substring of `$1498.54`, and `1498` is one of `11498`. So a
+keyword that is a number is compared with each number in the text, in every notation that the digits may mean. All
+other keywords are searched as text, with white space and compatible characters normalized.
 """
 
 from __future__ import annotations
@@ -16,9 +18,9 @@ from typing import Any
 CURRENCIES = "$€£¥₹₽₩₺₴₫฿₪₱₿¢"
 GROUPING_SPACES = "\u00a0\u2007\u2009\u202f"
 GROUPING = f"_'’{GROUPING_SPACES}"
-"""Marks that only ever separate thousands; a comma and a point may also be the decimal mark."""
+"""Marks that only separate thousands. A comma or a point may also be the decimal mark."""
 
-# Patterns stay text until they are used: compiling them would cost every start, and `re` keeps what it compiled.
+# Patterns are compiled on first use, since compiling them would slow down every start. `re` caches them.
 _PLAIN = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 _WHOLE = r"[+-]?[0-9]{1,400}"
 _THREES = rf"[0-9]{{1,3}}([ ,{GROUPING}])[0-9]{{3}}(?:\1[0-9]{{3}})*"
@@ -28,7 +30,7 @@ _SEPARATORS = rf"[ ,{GROUPING}]"
 
 
 def read_number(value: Any, *, separators: bool = True, percent: bool = True, currency: bool = True) -> float | None:
-    """The finite number that `value` is or whose whole text it is; `None` when it is none. `12%` is 0.12."""
+    """The finite number that `value` is or spells; `None` if it is not a number. `12%` is 0.12."""
     if isinstance(value, bool):
         return None
     if isinstance(value, (int, float)):
@@ -58,9 +60,9 @@ def same_number(number: float, text: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def readings(digits: str) -> tuple[tuple[str, str], ...]:
-    """What digits with marks between them may mean, as (whole digits, decimal digits), the English reading first.
+    """What digits with marks may mean, as (whole digits, decimal digits), the English reading first.
 
-    `1.498` is read as 1 point 498 and as 1498; `1,2,3` and `10.0.0.1` are no number at all.
+    `1.498` may be 1 point 498 or 1498. `1,2,3` and `10.0.0.1` are not numbers.
     """
     both = (_reading(digits, ".", ","), _reading(digits, ",", "."))
     return tuple(dict.fromkeys(reading for reading in both if reading is not None))
@@ -92,7 +94,6 @@ def _finite(value: float) -> float | None:
 
 
 _DIGITS = rf"(?:[0-9]+(?:[.,{GROUPING}][0-9]+)*|\.[0-9]+)"
-# Patterns stay text until they are used: compiling them would cost every start, and `re` keeps what it compiled.
 _NUMBER = rf"(?:(?<![\w.])\.[0-9]+|[0-9]+(?:[.,{GROUPING}][0-9]+)*)"
 _NUMBER_KEYWORD = rf"(?P<sign>[-−+]?)(?P<before>[{CURRENCIES}]?) ?(?P<digits>{_DIGITS}) ?(?P<after>[%{CURRENCIES}]?)"
 _GROUPING_SPACE = rf"(?<=[0-9])[{GROUPING_SPACES}](?=[0-9]{{3}}(?![0-9]))"
@@ -100,7 +101,7 @@ _GROUPING_SPACE = rf"(?<=[0-9])[{GROUPING_SPACES}](?=[0-9]{{3}}(?![0-9]))"
 
 @dataclass(frozen=True, slots=True)
 class NumberKeyword:
-    """A keyword that is a number: its whole part must be the whole part found, its decimals the first ones shown.
+    """A keyword that is a number: a match has the same whole part, and its decimals start with these.
 
     So `1,498` is found in `1498`, `$1,498.54` and `1 498.54`, and not in `11,498` or `14980`; `1,498.5` is found in
     `1,498.54`; `5.00` is found in `5`. A minus, percent or currency sign must be there too if the keyword has one.
@@ -134,7 +135,7 @@ class NumberKeyword:
 
 @lru_cache(maxsize=4096)
 def number_keyword(keyword: str) -> NumberKeyword | None:
-    """The number a keyword is, or `None` when it is a word, a date, a version, an address."""
+    """A keyword as a number, or `None` if it is a word, a date, a version or an address."""
     match = re.fullmatch(_NUMBER_KEYWORD, searchable_numbers(keyword.strip()))
     meanings = readings(match["digits"]) if match else ()
     if match is None or not meanings:
@@ -146,7 +147,7 @@ def number_keyword(keyword: str) -> NumberKeyword | None:
 def find_keywords(keywords: Iterable[str], text: str, *, ignore_case: bool) -> tuple[list[str], list[str]]:
     """The keywords that are in the text, and those that are not.
 
-    A number is looked for among the numbers of the text, everything else as a part of it, whatever the white space.
+    A number is searched among the numbers of the text, anything else as a substring with normalized white space.
     """
     words = searchable_words(text, ignore_case)
     numbers = searchable_numbers(text)
@@ -160,19 +161,19 @@ def find_keywords(keywords: Iterable[str], text: str, *, ignore_case: bool) -> t
 
 
 def _meanings(digits: str) -> Iterable[tuple[str, str]]:
-    """A list such as `1,2,3` is its parts; only what can be one number is one."""
+    """The numbers that digits with marks may mean. A list such as `1,2,3` is read as its parts."""
     return readings(digits) or [(run, "") for run in re.findall("[0-9]+", digits)]
 
 
 def searchable_numbers(text: str) -> str:
-    """The text in which numbers are looked for: spaces inside of a number become marks before they are normalised."""
+    """The text for a search of numbers: spaces inside numbers become marks, then characters are normalized."""
     if text.isascii():
         return text
     return unicodedata.normalize("NFKC", re.sub(_GROUPING_SPACE, "_", text))
 
 
 def searchable_words(text: str, ignore_case: bool) -> str:
-    """The text in which words are looked for: compatible characters and all white space made the same."""
+    """The text for a search of words: compatible characters and white space are normalized."""
     if not text.isascii():
         text = unicodedata.normalize("NFKC", text)
     text = " ".join(text.split())

@@ -1,10 +1,12 @@
-"""Evaluators that compare the answer as text."""
+"""Evaluators that compare the answer as text: equality, edit distance, keywords, patterns, prefix and suffix."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
+from proctor.base.deprecation import renamed_fields
 from proctor.base.json_data import Json, to_text
 from proctor.base.regexes import check_pattern, fullmatch, search
 from proctor.cases.suite import Keywords
@@ -28,28 +30,30 @@ from proctor.evaluators.values import (
 @evaluator(family="text", needs="reference")
 @dataclass(frozen=True, slots=True)
 class ExactMatch:
-    """The answer is the expected one: the same text, or the same data whatever the order of its keys.
+    """The answer equals the expected output: the same text or the same data.
 
-    1 if answer and expected output are the same text, the same data whatever the order of keys, data and its JSON
-    text, or a number and its text (`123`, `"123"`). 1 is 1.0, `true` is not 1; nothing is the same as empty text. The
-    flags apply to texts inside data too.
+    1 if both are the same text, the same data in any order of keys, data and its JSON text, or a number and its text
+    (`123`, `"123"`). 1 equals 1.0, `true` does not equal 1, and no output equals empty text. `strip` and `ignore_case`
+    apply to texts inside data too.
     """
 
     strip: bool = False
+    """Whether to ignore white space around texts."""
     ignore_case: bool = False
+    """Whether to ignore upper and lower case."""
 
     def __post_init__(self) -> None:
         require_bool(strip=self.strip, ignore_case=self.ignore_case)
 
     def __call__(self, evaluable: Evaluable) -> Evaluation:
         expected, output = expected_value(evaluable, "ExactMatch"), evaluable.output
-        wanted, got = self._prepared(expected), self._prepared(output)
-        if (type(got) is str and got == wanted) or equal_values(wanted, got):
+        left, right = self._normalized(expected), self._normalized(output)
+        if (type(right) is str and right == left) or equal_values(left, right):
             return Evaluation(1.0, f"the output is as expected: {quote(expected)}")
-        hint = difference(wanted, got)
+        hint = difference(left, right)
         return Evaluation(0.0, f"{expected_but_got(expected, output)}{f'; {hint}' if hint else ''}")
 
-    def _prepared(self, value: Any) -> Json:
+    def _normalized(self, value: Any) -> Json:
         value = value if type(value) is str else as_plain_data(value)
         if self.strip or self.ignore_case:
             return normalize(value, strip=self.strip, ignore_case=self.ignore_case)
@@ -59,9 +63,9 @@ class ExactMatch:
 @evaluator(family="text", needs="reference")
 @dataclass(frozen=True, slots=True)
 class LevenshteinMatch:
-    """How close the answer is to the expected text, in edits: one minus the distance over the longer length.
+    """How similar the answer is to the expected text, by edit distance.
 
-    1 minus the edits from one text to the other divided by the longer length. Very long texts that differ much get a
+    1 minus the number of edits (Levenshtein) divided by the longer length. Very long texts that differ a lot get a
     lower bound, and the reason says so.
     """
 
@@ -72,34 +76,41 @@ class LevenshteinMatch:
             reasoning = f"{similarity.score:.1%} alike: {expected_but_got(expected, output)}"
             return Evaluation(similarity.score, reasoning, {"method": "exact"})
         reasoning = (
-            f"at least {similarity.score:.1%} and at most {similarity.at_most:.1%} alike; the texts are too long "
-            f"({len(expected)} and {len(output)} characters) to compare but in blocks: "
-            f"{expected_but_got(expected, output)}"
+            f"between {similarity.score:.1%} and {similarity.at_most:.1%} alike, compared in blocks because the texts "
+            f"are long ({len(expected)} and {len(output)} characters): {expected_but_got(expected, output)}"
         )
         details = {"method": "blocks", "score_at_least": similarity.score, "score_at_most": similarity.at_most}
         return Evaluation(similarity.score, reasoning, details)
 
 
-@evaluator(family="text", needs="keywords", threshold=1.0, example={"all_of": ["sorry", "refund"]})
+_OLD_PARAMETERS = {"any_of": "any", "all_of": "all"}
+
+
+@evaluator(family="text", needs="keywords", threshold=1.0, example={"all": ["sorry", "refund"]})
+@renamed_fields(_OLD_PARAMETERS)
 @dataclass(frozen=True, slots=True)
 class Contains:
-    """The answer mentions any, or all, of the keywords: those given here and those the case brings.
+    """The answer contains any (or all) of the keywords, set here or in the case.
 
-    The lowest of: 1 or 0 for any of the evaluator's words, the same for any of the case's, and the share found of all
-    that are required. White space and compatible characters do not matter. A number is found however it is written:
-    `1,498` in `$1498.54`, not in `11,498`. With `conversation`, all answers of a conversation are looked at together,
-    once.
+    The lowest of: 1 or 0 for `any` of the evaluator, 1 or 0 for `any` of the case, and the share of the `all` keywords
+    that are found. White space and compatible characters do not matter. A number is found in any notation: `1,498` is
+    in `$1498.54`, but not in `11,498`. With `conversation`, all answers of a conversation are searched together.
     """
 
-    any_of: tuple[str, ...] = ()
-    all_of: tuple[str, ...] = ()
+    any: tuple[str, ...] = ()
+    """Keywords of which the answer must mention at least one."""
+    all: tuple[str, ...] = ()
+    """Keywords that the answer must mention, every one of them."""
     ignore_case: bool = True
     conversation: bool = False
-    """Whether all answers of a conversation are looked at together, with the keywords of all its turns."""
+    """Whether to search all answers of a conversation together, for the keywords of all its turns."""
+
+    renamed_parameters: ClassVar[Mapping[str, str]] = _OLD_PARAMETERS
+    """Old names that suites may still use, and the new ones."""
 
     def __post_init__(self) -> None:
         require_bool(ignore_case=self.ignore_case, conversation=self.conversation)
-        for name in ("any_of", "all_of"):
+        for name in ("any", "all"):
             object.__setattr__(self, name, _keywords(name, getattr(self, name)))
 
     @property
@@ -107,11 +118,11 @@ class Contains:
         return "case" if self.conversation else "turn"
 
     def __call__(self, evaluable: Evaluable) -> Evaluation:
-        brought = _case_keywords(evaluable, self.conversation)
-        alternatives = [group for group in (self.any_of, *(_nonblank(words.any) for words in brought)) if group]
-        required = tuple(dict.fromkeys([*self.all_of, *(word for words in brought for word in _nonblank(words.all))]))
+        from_case = _case_keywords(evaluable, self.conversation)
+        alternatives = [group for group in (self.any, *(_nonblank(words.any) for words in from_case)) if group]
+        required = tuple(dict.fromkeys([*self.all, *(word for words in from_case for word in _nonblank(words.all))]))
         if not alternatives and not required:
-            raise NothingToCompare("Contains looks for keywords and neither the case nor the evaluator has any")
+            raise NothingToCompare("Contains needs keywords, and neither the case nor the evaluator has any")
         text = conversation_text(evaluable) if self.conversation else as_text(evaluable.output)
         scores: list[float] = []
         found: list[str] = []
@@ -128,7 +139,7 @@ class Contains:
 
 
 def _case_keywords(evaluable: Evaluable, conversation: bool) -> list[Keywords]:
-    """The keywords of the turn, or of all turns."""
+    """The keywords of the turn, or of all turns of the conversation."""
     if conversation and len(evaluable.turns) > 1:
         return [words for exchange in evaluable.turns if (words := exchange.turn.expected.contains) is not None]
     return [] if evaluable.keywords is None else [evaluable.keywords]
@@ -144,14 +155,14 @@ def _keyword_evaluation(score: float, found: list[str], missing: list[str], text
     return Evaluation(score, "; ".join(parts), {"found": found, "missing": missing})
 
 
-def _keywords(name: str, given: Any) -> tuple[str, ...]:
-    """Keywords as a file gives them: one or a list, text or numbers; a blank one would be found in every answer."""
-    words = tuple(given) if isinstance(given, (list, tuple)) else (given,)
+def _keywords(name: str, value: Any) -> tuple[str, ...]:
+    """Keywords as texts, from one keyword or a list of texts and numbers. A blank one would be in every answer."""
+    words = tuple(value) if isinstance(value, (list, tuple)) else (value,)
     if not all(isinstance(word, (str, int, float)) and not isinstance(word, bool) for word in words):
-        raise ValueError(f"{name} must be a list of keywords, not {given!r}")
+        raise ValueError(f"{name} must be a list of keywords, not {value!r}")
     texts = tuple(to_text(word) for word in words)
     if not all(text.strip() for text in texts):
-        raise ValueError(f"{name} has a blank keyword, which every answer contains")
+        raise ValueError(f"{name} has a blank keyword, which every answer would contain")
     return texts
 
 
@@ -162,22 +173,23 @@ def _nonblank(keywords: tuple[str, ...]) -> tuple[str, ...]:
 @evaluator(family="text", example={"pattern": "rain(s|ing)"})
 @dataclass(frozen=True, slots=True)
 class Regex:
-    """The answer matches a pattern: somewhere in it, or from end to end if `full`.
+    """The answer matches a regular expression.
 
-    1 if the pattern is found in the answer, or with `full` matches all of it; with `conversation`, in all answers of
-    a conversation, one after the other.
+    1 if the pattern matches somewhere in the answer, or all of it with `full`. With `conversation`, all answers of a
+    conversation are searched together.
     """
 
     pattern: str
     full: bool = False
+    """Whether the pattern must match the whole answer."""
     ignore_case: bool = False
     conversation: bool = False
-    """Whether all answers of a conversation are looked at together, one after the other."""
+    """Whether to search all answers of a conversation together."""
 
     def __post_init__(self) -> None:
         require_bool(full=self.full, ignore_case=self.ignore_case, conversation=self.conversation)
         if not isinstance(self.pattern, str) or not self.pattern:
-            raise ValueError("pattern must be a regular expression that is not empty")
+            raise ValueError("pattern must be a non-empty regular expression")
         try:
             check_pattern(self.pattern, ignore_case=self.ignore_case)
         except ValueError as error:
@@ -191,7 +203,7 @@ class Regex:
         text = conversation_text(evaluable) if self.conversation else as_text(evaluable.output)
         match = (fullmatch if self.full else search)(self.pattern, text, ignore_case=self.ignore_case)
         if match is None:
-            manner = "as a whole does not match" if self.full else "has no match for"
+            manner = "does not match" if self.full else "has no match for"
             return Evaluation(0.0, f"the output {manner} /{self.pattern}/: {quote(text)}")
         return Evaluation(1.0, f"/{self.pattern}/ matches {quote(match.group())}", {"span": list(match.span())})
 
@@ -199,9 +211,9 @@ class Regex:
 @evaluator(family="text")
 @dataclass(frozen=True, slots=True)
 class StartsWith:
-    """The answer begins with the given text, or else with the expected one.
+    """The answer starts with a text.
 
-    1 if the answer begins with `prefix`, or else with the expected output. Skipped without either, or if it is empty.
+    1 if the answer starts with `prefix` or, without one, with the expected output. Skipped if there is neither.
     """
 
     prefix: str | None = None
@@ -222,9 +234,9 @@ class StartsWith:
 @evaluator(family="text")
 @dataclass(frozen=True, slots=True)
 class EndsWith:
-    """The answer ends with the given text, or else with the expected one.
+    """The answer ends with a text.
 
-    1 if the answer ends with `suffix`, or else with the expected output. Skipped without either, or if it is empty.
+    1 if the answer ends with `suffix` or, without one, with the expected output. Skipped if there is neither.
     """
 
     suffix: str | None = None
@@ -245,13 +257,13 @@ class EndsWith:
 
 def _check_affix(name: str, affix: Any) -> None:
     if affix is not None and (not isinstance(affix, str) or not affix):
-        raise ValueError(f"{name} must be text that is not empty")
+        raise ValueError(f"{name} must be a non-empty string")
 
 
-def _affix(given: str | None, evaluable: Evaluable, evaluator: str) -> str:
-    affix = as_text(expected_value(evaluable, evaluator)) if given is None else given
+def _affix(setting: str | None, evaluable: Evaluable, evaluator: str) -> str:
+    affix = as_text(expected_value(evaluable, evaluator)) if setting is None else setting
     if not affix:
-        raise NothingToCompare(f"{evaluator} has nothing to look for: the expected text is empty")
+        raise NothingToCompare(f"{evaluator} needs a text, and the expected output is empty")
     return affix
 
 

@@ -1,4 +1,8 @@
-"""Evaluators that count the words an answer shares with the expected one: BLEU, ROUGE, METEOR; and their tokenisers."""
+"""BLEU, ROUGE and METEOR: how many words an answer shares with the expected one, and their tokenizers.
+
+The numbers are those of the reference implementations (sacrebleu, rouge-score, nltk), which differ mostly in how they
+cut a text into words. So each tokenizer follows its implementation, extended to scripts without spaces between words.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +31,7 @@ from proctor.evaluators.values import (
 
 _IDEOGRAPHS = "\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
 _CLUSTERED = ((0x0E00, 0x0EFF), (0x1000, 0x109F), (0x1780, 0x17FF))
-"""Thai and Lao, Myanmar, Khmer: a base character and its marks are one unit, and words have no spaces between them."""
+"""Thai and Lao, Myanmar, Khmer: a character and its marks are one unit, and there are no spaces between words."""
 
 _LATIN_WORD = re.compile(r"[a-z0-9]+")
 _NOT_TYPESCRIPT_WORD = re.compile(r"[^a-z0-9_\s]")
@@ -43,8 +47,8 @@ _ENTITIES = (("&quot;", '"'), ("&amp;", "&"), ("&lt;", "<"), ("&gt;", ">"))
 def unicode_words(text: str, *, stems: bool) -> list[str]:
     """Lower-case words of any script without punctuation; ideographs, kana, hangul and Thai clusters one by one.
 
-    Words of plain Latin letters lose their endings if `stems`, unless they have three letters or fewer; words with
-    accents keep both the accents and the ending.
+    With `stems`, words of plain Latin letters lose their endings if they have more than three letters. Words with
+    accents stay unchanged.
     """
     if text.isascii():
         words = _LATIN_WORD.findall(text.lower())
@@ -63,7 +67,7 @@ def typescript_words(text: str, *, stems: bool) -> list[str]:
 
 
 def mteval_tokens(text: str) -> list[str]:
-    """Words and punctuation as the `mteval-v13a` script cuts them, which is what BLEU scores are reported with."""
+    """Words and punctuation as the `mteval-v13a` script cuts them, the standard for BLEU scores."""
     line = text.rstrip().replace("<skipped>", "").replace("-\n", "").replace("\n", " ")
     if "&" in line:
         for entity, character in _ENTITIES:
@@ -75,7 +79,7 @@ def mteval_tokens(text: str) -> list[str]:
 
 
 def spaced(text: str) -> str:
-    """The text with spaces around each unit of the scripts that have none between words."""
+    """The text with spaces around each unit of scripts that have no spaces between words."""
     return text if text.isascii() else _unspaced_units().sub(r" \g<0> ", text)
 
 
@@ -135,9 +139,9 @@ class BLEU:
 
 
 def _precisions(reference: list[str], answer: list[str]) -> list[float]:
-    """The share of the answer's runs that the reference has, by length of run; none at all if no run is shared.
+    """The share of the answer's n-grams that the reference has, by length; empty if no n-gram is shared.
 
-    A length without any is smoothed to half of one, the next to a quarter, as NIST does.
+    A length without a match counts as half a match, the next as a quarter, as NIST smooths them.
     """
     precisions: list[float] = []
     smoothing = 1.0
@@ -169,19 +173,19 @@ def _shared(reference: Counter[Any], answer: Counter[Any]) -> int:
 @evaluator(family="text", needs="reference", example={"variant": "rouge1"})
 @dataclass(frozen=True, slots=True)
 class ROUGE:
-    """How many words (`rouge1`), pairs of words (`rouge2`) or words in order (`rougeL`) both texts share.
+    """How many words, pairs of words or words in order the answer and the expected text share (ROUGE).
 
-    Shared words in order (`rougeL`), words (`rouge1`) or pairs (`rouge2`): the share of the answer (`p`), of the
-    expected text (`r`), or the harmonic mean of both (`f`). `unicode` gives rouge-score's and adk-python's number,
-    `typescript` (`rouge1` only) that of ADK for TypeScript. `stem` is on with `unicode` unless said otherwise, off
-    with `typescript`. Skipped if the expected output has no words.
+    Counts shared words in order (`rougeL`), words (`rouge1`) or pairs of words (`rouge2`). The score is their share of
+    the answer (`p`), of the expected text (`r`), or the harmonic mean of both (`f`). The tokenizer `unicode` gives the
+    numbers of rouge-score and adk-python, `typescript` (`rouge1` only) those of ADK for TypeScript. Skipped if the
+    expected output has no words.
     """
 
     variant: str = "rougeL"
     stem: bool | None = None
-    """Whether `running` counts as `run`; by default with `unicode` and not with `typescript`."""
+    """Whether `running` counts as `run`. By default true with `unicode` and false with `typescript`."""
     measure: str = "f"
-    """`f`: the harmonic mean of `p`, the share of the answer, and `r`, the share of the reference."""
+    """`p` (precision), `r` (recall) or `f` (their harmonic mean)."""
     tokenizer: str = "unicode"
 
     def __post_init__(self) -> None:
@@ -191,7 +195,7 @@ class ROUGE:
         if self.stem is not None:
             require_bool(stem=self.stem)
         if self.tokenizer == "typescript" and self.variant != "rouge1":
-            raise ValueError("tokenizer typescript counts sets of words; it goes with variant rouge1 only")
+            raise ValueError("tokenizer typescript works only with variant rouge1")
 
     def __call__(self, evaluable: Evaluable) -> Evaluation:
         expected, output = expected_and_output(evaluable, "ROUGE")
@@ -200,11 +204,11 @@ class ROUGE:
         reference, answer = self._words(expected), self._words(output)
         if not reference and expected != output:
             raise NothingToCompare(
-                f"ROUGE counts words and the expectation has none: {expected_but_got(expected, output)}"
+                f"ROUGE needs words, and the expected output has none: {expected_but_got(expected, output)}"
             )
         scores, exact = self._scores(reference, answer)
         score = scores[self.measure]
-        bound = "" if exact else " or more, the texts being too long to compare but in blocks"
+        bound = "" if exact else " or more (compared in blocks because the texts are long)"
         details = {"precision": scores["p"], "recall": scores["r"], "f_measure": scores["f"], "exact": exact}
         return Evaluation(score, f"{self.variant} {score:.4f}{bound}: {expected_but_got(expected, output)}", details)
 
@@ -232,11 +236,11 @@ class ROUGE:
 @evaluator(family="text", needs="reference")
 @dataclass(frozen=True, slots=True)
 class METEOR:
-    """How well the words of the answer align with the expected ones: the same, of the same stem, or synonyms.
+    """How well the words of the answer align with the expected words (METEOR).
 
-    Words aligned if equal, of one stem, or synonyms: the weighted harmonic mean of both shares, less a penalty for
-    scattered matches; nltk's number, but 1 for the same text. Synonyms need the extra `wordnet` and its data: `null`
-    uses what is there, `true` insists.
+    Words match if they are equal, share a stem or are synonyms. The score is the weighted harmonic mean of precision
+    and recall, minus a penalty for scattered matches: nltk's number, but 1 for the same text. Synonyms need the extra
+    `wordnet` and its data. `null` uses them if they are installed, `true` requires them.
     """
 
     alpha: float = 0.9
@@ -276,7 +280,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _blank(expected: str, output: str) -> Evaluation | None:
-    """Where either text is blank there are no words to count: nothing is expected, or nothing was said."""
+    """The result if either text is blank, so that there are no words to count; `None` otherwise."""
     if expected.strip() and output.strip():
         return None
     score = float(not expected.strip() and not output.strip())
@@ -288,9 +292,9 @@ _Alignment = list[tuple[int, int]]
 
 
 def align(answer: Sequence[str], reference: Sequence[str], synonyms: Synonyms | None) -> list[_Alignment]:
-    """One alignment per stage: the same word, the same stem, and a synonym where there is a dictionary of them.
+    """One alignment per stage: same word, same stem and, if `synonyms` is given, synonym.
 
-    In every stage the last words choose first, and take the last reference word that is still free.
+    In every stage the last words choose first and take the last free word of the reference, as nltk does.
     """
     free_answer, free_reference = list(range(len(answer))), list(range(len(reference)))
     stages: list[Callable[[str], Iterable[str]]] = [lambda word: (word,), lambda word: (stem(word),)]
@@ -322,7 +326,7 @@ def _match(
 def meteor_score(
     stages: list[_Alignment], answer: int, reference: int, *, alpha: float, beta: float, gamma: float
 ) -> tuple[float, int]:
-    """The score of an alignment between texts of so many words, and into how many chunks the matches fall."""
+    """The score of an alignment of texts with this many words, and the number of chunks of adjacent matches."""
     matches = sorted(pair for stage in stages for pair in stage)
     if not matches:
         return 0.0, 0
@@ -334,7 +338,7 @@ def meteor_score(
 
 @cache
 def wordnet_synonyms() -> Synonyms | None:
-    """Synonyms by WordNet, or `None` when nltk or its WordNet data is not installed. Nothing is downloaded."""
+    """Synonyms from WordNet, or `None` if nltk or its WordNet data is not installed. Downloads nothing."""
     try:
         from nltk.corpus import wordnet
 

@@ -1,4 +1,8 @@
-"""Porter's stemmer with the extensions of NLTK, the one that the reference implementations of ROUGE and METEOR use."""
+"""Porter's stemmer with the extensions of NLTK, which the reference implementations of ROUGE and METEOR use.
+
+A word loses its ending in steps: plurals, -ed and -ing, -y, derivations such as -ational, other endings, and a final e.
+Each step requires that enough of the word remains, measured in vowel-consonant sequences (`_measure`).
+"""
 
 from __future__ import annotations
 
@@ -71,7 +75,7 @@ def _shape(word: str) -> str:
 
 
 def _measure(word: str) -> int:
-    """How often a vowel is followed by a consonant: roughly, the syllables."""
+    """The number of vowel-consonant sequences, roughly the number of syllables."""
     return _shape(word).count("vc")
 
 
@@ -101,7 +105,7 @@ def _past_and_progressive(word: str) -> str:
 
 
 def _restore_ending(word: str) -> str:
-    """What remains once `-ed` or `-ing` is gone, spelt as a word again: `conflat` to `conflate`, `hopp` to `hop`."""
+    """A word without `-ed` or `-ing`, spelled correctly again: `conflat` to `conflate`, `hopp` to `hop`."""
     if word.endswith(("at", "bl", "iz")):
         return word + "e"
     if word[-1:] == word[-2:-1] and _shape(word).endswith("c"):
@@ -118,7 +122,7 @@ def _derivation(word: str) -> str:
 
 
 def _first_rule(word: str, rules: Iterable[list[str]]) -> str:
-    """The first rule whose suffix is there decides, whether or not what is before it is long enough to change."""
+    """Apply the first rule whose suffix matches. It decides even if the rest of the word is too short to change."""
     for suffix, replacement in rules:
         if word.endswith(suffix):
             base = word[: -len(suffix)]

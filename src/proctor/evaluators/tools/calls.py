@@ -1,4 +1,8 @@
-"""Compares actual tool calls with expected ones: which fit, why others do not, what partly right ones earn."""
+"""Compares one actual tool call with one expected call: does it match, what differs, how much is right?
+
+`matches` is the strict answer, `argument_differences` says why not, and `credit` gives partial credit by argument. The
+matrices apply them to all pairs, as weights for `pairing.py`.
+"""
 
 from __future__ import annotations
 
@@ -27,18 +31,18 @@ from proctor.evaluators.evaluation import NothingToCompare
 from proctor.evaluators.tools.pairing import MAX_ASSIGNMENT_CELLS
 
 FAILED_CALLS = ("count", "ignore")
-"""What `failed_calls` may say: calls that ended in an error are compared like others, or left out."""
+"""The values of `failed_calls`: compare calls that ended in an error like others, or ignore them."""
 
 
 def expected_calls(evaluable: Evaluable) -> tuple[ExpectedCall, ...]:
-    """The calls to compare with; an empty tuple is an expectation too."""
+    """The expected calls. An empty tuple expects no calls; without any expectation, raise `NothingToCompare`."""
     if evaluable.expected_tool_calls is None:
-        raise NothingToCompare("no tool calls are expected of this turn, nor is it said that none may be made")
+        raise NothingToCompare("the case does not say which tool calls it expects")
     return evaluable.expected_tool_calls
 
 
 def require_failed_calls(value: object) -> None:
-    """Raises `ValueError` for anything but the known ways to treat calls that failed."""
+    """Raise `ValueError` unless it is one of `FAILED_CALLS`."""
     if value not in FAILED_CALLS:
         raise ValueError(f"failed_calls must be count or ignore, not {value!r}")
 
@@ -49,7 +53,7 @@ def counted_calls(calls: Sequence[ToolCall], failed_calls: str) -> list[int]:
 
 
 def has_failed(call: ToolCall) -> bool:
-    """Whether a call ended in an error: it says so, or its result is an error as tools commonly return one."""
+    """Whether a call ended in an error: it has one, or its result is an error as tools commonly return it."""
     if call.error is not None:
         return True
     if isinstance(call.result, str):
@@ -58,38 +62,38 @@ def has_failed(call: ToolCall) -> bool:
 
 
 def expand_counts(expected: Sequence[ExpectedCall], most: int) -> list[int]:
-    """The index of each expected call, once per time that it is expected.
+    """The index of each expected call, repeated as often as it is expected.
 
-    Never more than `most` times, the number of actual calls: more of them could not be paired anyway.
+    At most `most` times, the number of actual calls, since more could not be paired.
     """
     return [index for index, call in enumerate(expected) for _ in range(min(call.count, most))]
 
 
 def argument_differences(expected: ExpectedCall, call: ToolCall) -> Iterator[Difference]:
-    """Each place at which the arguments of a call differ from what is expected of them."""
-    wanted = expected.args
-    if wanted is None:
+    """Each place where the arguments of a call differ from the expected ones."""
+    matchers = expected.args
+    if matchers is None:
         return
     if call.raw_arguments is not None:
         yield Difference("", f"arguments are not an object: {literal(call.raw_arguments)}")
         return
-    given = call.arguments
-    for name, matcher in wanted.items():
-        if name in given:
-            yield from differences_of(matcher, given[name], name)
+    arguments = call.arguments
+    for name, matcher in matchers.items():
+        if name in arguments:
+            yield from differences_of(matcher, arguments[name], name)
         elif not may_be_absent(matcher):
             yield Difference(name, f"missing, expected {describe(matcher)}")
-    if not expected.extra_args and len(given) > 0:
-        yield from unexpected_keys(given, wanted, "")
+    if not expected.extra_args and len(arguments) > 0:
+        yield from unexpected_keys(arguments, matchers, "")
 
 
 def mismatches(expected: ExpectedCall, call: ToolCall) -> Iterator[str]:
-    """The same as sentences: `payment[1].amount: 5 → 55`."""
+    """The differences in words: `payment[1].amount: 5 → 55`."""
     return map(str, argument_differences(expected, call))
 
 
 def wrong_arguments(expected: ExpectedCall, call: ToolCall) -> dict[str, str]:
-    """By argument, what is wrong with it; by nothing, what is wrong with all of them."""
+    """What is wrong, by argument. The empty key holds what is wrong with the arguments as a whole."""
     wrong: dict[str, list[str]] = {}
     for found in argument_differences(expected, call):
         name = _argument_of(found.path, expected.args or {}, call.arguments)
@@ -101,55 +105,55 @@ def wrong_arguments(expected: ExpectedCall, call: ToolCall) -> dict[str, str]:
 
 
 def _argument_of(path: str, *arguments: Mapping[str, object]) -> str:
-    """The argument that a path begins with; the longest, since a name may have dots and brackets of its own."""
-    names = {name for given in arguments for name in given}
+    """The argument that a path starts with: the longest name, since names may contain dots and brackets."""
+    names = {name for each in arguments for name in each}
     return max(
         (name for name in names if path == name or path.startswith((f"{name}.", f"{name}["))), key=len, default=""
     )
 
 
 def match_matrix(expected: Sequence[ExpectedCall], actual: Sequence[ToolCall]) -> list[list[float]]:
-    """Per expected and actual call, 1 where name and arguments are as expected, else 0: weights for `best_pairs`.
+    """A row per expected call and a column per actual call: 1 if they match, else 0. Weights for `best_pairs`.
 
-    Literally expected calls are looked up by their content and not compared with each call: an agent in a loop makes
-    thousands, and a thousand times a thousand comparisons would stop everything else for half a minute.
+    Literal expectations are looked up by content instead of compared with each call: an agent in a loop makes thousands
+    of calls, and a million comparisons would block the event loop for half a minute.
     """
     places: dict[object, list[int]] = {}
     for column, call in enumerate(actual):
         places.setdefault((call.name, call.raw_arguments, hashable_key(call.arguments)), []).append(column)
     rows = []
-    for wanted in expected:
-        key = _literal_key(wanted)
+    for expected_call in expected:
+        key = _literal_key(expected_call)
         if key is None:
-            rows.append([float(matches(wanted, call)) for call in actual])
+            rows.append([float(matches(expected_call, call)) for call in actual])
         else:
             columns = frozenset(places.get(key, ()))
             rows.append([float(column in columns) for column in range(len(actual))])
     return rows
 
 
-def _literal_key(wanted: ExpectedCall) -> object | None:
-    """The content of the only calls that fit; None where others may fit as well."""
-    rules = wanted.args
-    if rules is None or wanted.substring or wanted.extra_args:
+def _literal_key(expected: ExpectedCall) -> object | None:
+    """The content of the only calls that match; None if calls with another content may match too."""
+    rules = expected.args
+    if rules is None or expected.substring or expected.extra_args:
         return None
     values = {name: matcher.value for name, matcher in rules.items() if type(matcher) is Equals}
-    return (wanted.name, None, hashable_key(values)) if len(values) == len(rules) else None
+    return (expected.name, None, hashable_key(values)) if len(values) == len(rules) else None
 
 
 def credit_matrix(expected: Sequence[ExpectedCall], actual: Sequence[ToolCall]) -> list[list[float]]:
-    """The same with the credit of each pair; none where the names differ.
+    """The credit of each pair; 0 if the names differ.
 
-    Of more than `MAX_ASSIGNMENT_CELLS` pairs only those that fit earn anything.
+    In a matrix of more than `MAX_ASSIGNMENT_CELLS` cells, only full matches earn credit.
     """
     if len(expected) * len(actual) > MAX_ASSIGNMENT_CELLS:
         return match_matrix(expected, actual)
-    return [[credit(wanted, call) if wanted.accepts_name(call.name) else 0.0 for call in actual] for wanted in expected]
+    return [[credit(each, call) if each.accepts_name(call.name) else 0.0 for call in actual] for each in expected]
 
 
 def name_matrix(expected: Sequence[ExpectedCall], actual: Sequence[ToolCall]) -> list[list[float]]:
-    """The same for the names alone."""
-    return [[float(wanted.accepts_name(call.name)) for call in actual] for wanted in expected]
+    """1 for each pair whose names match, else 0."""
+    return [[float(each.accepts_name(call.name)) for call in actual] for each in expected]
 
 
 def matches(expected: ExpectedCall, call: ToolCall) -> bool:
@@ -158,47 +162,47 @@ def matches(expected: ExpectedCall, call: ToolCall) -> bool:
 
 
 def credit(expected: ExpectedCall, call: ToolCall) -> float:
-    """The share of the arguments that are as expected, over all that either side names; objects by their parts."""
-    wanted = expected.args
-    if wanted is None:
+    """The share of all arguments of either side that are as expected. Objects are compared part by part."""
+    matchers = expected.args
+    if matchers is None:
         return 1.0
     if call.raw_arguments is not None:
         return 0.0
-    return _object_credit(wanted, call.arguments, extra=expected.extra_args)
+    return _object_credit(matchers, call.arguments, extra=expected.extra_args)
 
 
-def _object_credit(wanted: Mapping[str, Matcher], given: Mapping[str, Json], *, extra: bool) -> float:
-    names = len(wanted) + (0 if extra else sum(name not in wanted for name in given))
+def _object_credit(expected: Mapping[str, Matcher], actual: Mapping[str, Json], *, extra: bool) -> float:
+    names = len(expected) + (0 if extra else sum(name not in expected for name in actual))
     if not names:
         return 1.0
     earned = (
-        _matcher_credit(matcher, given[name]) if name in given else float(may_be_absent(matcher))
-        for name, matcher in wanted.items()
+        _matcher_credit(matcher, actual[name]) if name in actual else float(may_be_absent(matcher))
+        for name, matcher in expected.items()
     )
     return sum(earned) / names
 
 
-def _matcher_credit(matcher: Matcher, given: Json) -> float:
+def _matcher_credit(matcher: Matcher, actual: Json) -> float:
     if isinstance(matcher, MaybeAbsent):
         matcher = matcher.matcher
     if type(matcher) is Equals:
-        return _value_credit(matcher.value, given)
-    if isinstance(matcher, ObjectOf) and isinstance(given, Mapping):
-        return _object_credit(matcher.fields, given, extra=matcher.extra)
-    return float(accepts(matcher, given))
+        return _value_credit(matcher.value, actual)
+    if isinstance(matcher, ObjectOf) and isinstance(actual, Mapping):
+        return _object_credit(matcher.fields, actual, extra=matcher.extra)
+    return float(accepts(matcher, actual))
 
 
-def _value_credit(wanted: Json, given: Json) -> float:
-    if not (isinstance(wanted, Mapping) and isinstance(given, Mapping)):
-        return 1.0 if json_equal(wanted, given) else 0.0
-    names = wanted.keys() | given.keys()
+def _value_credit(expected: Json, actual: Json) -> float:
+    if not (isinstance(expected, Mapping) and isinstance(actual, Mapping)):
+        return 1.0 if json_equal(expected, actual) else 0.0
+    names = expected.keys() | actual.keys()
     if not names:
         return 1.0
-    return sum(_value_credit(wanted[name], given[name]) for name in wanted.keys() & given.keys()) / len(names)
+    return sum(_value_credit(expected[name], actual[name]) for name in expected.keys() & actual.keys()) / len(names)
 
 
 def expected_text(call: ExpectedCall) -> str:
-    """An expected call as people write it: `refund(order=7)`; the bare name if arguments do not matter."""
+    """An expected call as people write it: `refund(order=7)`, or the name if arguments do not matter."""
     if call.args is None:
         return call.name
     parts = [f"{name}={describe(matcher)}" for name, matcher in call.args.items()]

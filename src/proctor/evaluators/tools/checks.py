@@ -1,4 +1,4 @@
-"""Checks of tool use in one list: which calls, with what arguments, in what order, how often; and the final state."""
+"""Evaluators of a flat list of tool calls (which, in what order, how often) and of the final state."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from proctor.evaluators.tools.calls import (
     name_matrix,
     require_failed_calls,
 )
-from proctor.evaluators.tools.differences import differences, fault
+from proctor.evaluators.tools.differences import differences, fault, other_calls
 from proctor.evaluators.tools.pairing import Pairs, best_pairs, best_pairs_in_order, is_exact
 from proctor.evaluators.values import require_bool
 
@@ -44,23 +44,24 @@ _ORDERS = ("EXACT", "IN_ORDER", "ANY_ORDER")
 @evaluator(family="tools", needs="tools", threshold=1.0, version=2)
 @dataclass(frozen=True, slots=True)
 class ToolTrajectory:
-    """The expected calls were made: exactly these, these in this order, or these in any order.
+    """The agent made the expected tool calls: exactly these, in order, or in any order.
 
-    1 if the calls are `EXACT`ly the expected ones, have them `IN_ORDER`, or in `ANY_ORDER`; the last two allow
-    further calls unless `extra: false`, so that `ANY_ORDER` with `extra: false` means exactly these in any order.
-    `tools: []` means no call in every mode. With `partial`, the share: of the longer list where no further calls are
-    allowed, else of the expected one.
+    1 if the calls are exactly the expected ones (`EXACT`), or contain them `IN_ORDER` or in `ANY_ORDER`. The last two
+    allow other calls unless `extra: false`, so `ANY_ORDER` with `extra: false` means exactly these in any order.
+    `tools: []` means no calls in every mode. With `partial`, the score is the share of matching calls: of the longer
+    list if extra calls are not allowed, else of the expected list.
     """
 
     match: str | int = "EXACT"
-    """`EXACT`, `IN_ORDER` or `ANY_ORDER`; the last two allow further calls unless `extra` is false."""
+    """`EXACT`, `IN_ORDER` or `ANY_ORDER`. The last two allow other calls unless `extra` is false."""
     ignore_args: bool = False
+    """Whether to compare names only."""
     partial: bool = False
-    """Whether some of the calls earn a part of the score, or only all of them the whole."""
+    """Whether some of the calls earn part of the score. Otherwise it is 1 or 0."""
     extra: bool | None = None
-    """Whether further calls may be made; `None` leaves it to `match`."""
+    """Whether other calls are allowed; `None` leaves it to `match`."""
     failed_calls: str = "count"
-    """`ignore` leaves calls that ended in an error out of the comparison."""
+    """`ignore` leaves out calls that ended in an error."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "match", _order(self.match))
@@ -70,7 +71,7 @@ class ToolTrajectory:
             object.__setattr__(self, "extra", self.match != "EXACT")
         require_bool(extra=self.extra)
         if self.extra and self.match == "EXACT":
-            raise ValueError("match EXACT allows no extra calls; use IN_ORDER or ANY_ORDER to allow them")
+            raise ValueError("match EXACT does not allow extra calls; use IN_ORDER or ANY_ORDER")
 
     def __call__(self, evaluable: Evaluable) -> Evaluation:
         expected = expected_calls(evaluable)
@@ -84,33 +85,34 @@ class ToolTrajectory:
         weights = [fit[index] for index in units]
         found = pair(weights)
         pairs = [(units[unit], column) for unit, column in found]
-        wanted, made, matched = sum(call.count for call in expected), len(actual), len(pairs)
-        share = matched / (wanted if self.extra else max(wanted, made))
+        count, made, matched = sum(call.count for call in expected), len(actual), len(pairs)
+        share = matched / (count if self.extra else max(count, made))
         left = differences(expected, actual, pairs, fit)
         extra = bool(self.extra)
         return Evaluation(
             share if self.partial else float(share == 1.0),
-            self._reason(matched, wanted, made) if share == 1.0 else left.explain(extra_allowed=extra),
+            self._reason(matched, count, made) if share == 1.0 else left.explain(extra_allowed=extra),
             {
-                **_precision_and_recall(matched, wanted, made),
+                **_precision_and_recall(matched, count, made),
                 **left.details(extra_allowed=extra, places=places),
                 **_ignored_calls(evaluable.tool_calls, places),
                 **({"approximate": True} if self.match == "ANY_ORDER" and not is_exact(weights) else {}),
             },
         )
 
-    def _reason(self, matched: int, wanted: int, made: int) -> str:
-        order = {"EXACT": "exactly the expected calls", "IN_ORDER": "in order", "ANY_ORDER": "in any order"}
-        further = f"; {made - matched} further" if made > matched else "" if self.extra else ", and no others"
-        told = order[str(self.match)]
-        return f"{matched} of {wanted} expected calls made, {told}{'' if self.match == 'EXACT' else further}"
+    def _reason(self, matched: int, expected: int, made: int) -> str:
+        if self.match == "EXACT":
+            return f"{matched} of {expected} expected calls made, and no others"
+        order = "in order" if self.match == "IN_ORDER" else "in any order"
+        others = f"; {other_calls(made - matched)}" if made > matched else "" if self.extra else ", and no others"
+        return f"{matched} of {expected} expected calls made, {order}{others}"
 
 
 def _ignored_calls(calls: Sequence[ToolCall], places: Sequence[int]) -> dict[str, Any]:
-    """Which calls were not compared, where some were not."""
-    kept = set(places)
-    left = [index for index in range(len(calls)) if index not in kept]
-    return {"left_out": left} if left else {}
+    """The indices of calls that were not compared, if there are any."""
+    compared = set(places)
+    ignored = [index for index in range(len(calls)) if index not in compared]
+    return {"left_out": ignored} if ignored else {}
 
 
 def _order(match: str | int) -> str:
@@ -123,23 +125,23 @@ def _order(match: str | int) -> str:
     return name
 
 
-def _precision_and_recall(matched: int, wanted: int, made: int) -> dict[str, Any]:
-    precision = matched / made if made else float(not wanted)
-    recall = matched / wanted if wanted else 1.0
-    f1 = 2 * precision * recall / (precision + recall) if matched else float(not wanted and not made)
+def _precision_and_recall(matched: int, expected: int, made: int) -> dict[str, Any]:
+    precision = matched / made if made else float(not expected)
+    recall = matched / expected if expected else 1.0
+    f1 = 2 * precision * recall / (precision + recall) if matched else float(not expected and not made)
     return {"matched": matched, "precision": precision, "recall": recall, "f1": f1}
 
 
 @evaluator(family="tools", needs="tools", threshold=1.0)
 @dataclass(frozen=True, slots=True)
 class ExpectedTools:
-    """Each expected tool was called, at least as often as expected; further calls are allowed.
+    """The agent called each expected tool at least as often as expected. Other calls are allowed.
 
-    The share of expected tools that were called as expected, at least `count` times; further calls are welcome.
+    The share of expected calls that were made at least `count` times.
     """
 
     failed_calls: str = "count"
-    """`ignore` leaves calls that ended in an error out of the comparison."""
+    """`ignore` leaves out calls that ended in an error."""
 
     def __post_init__(self) -> None:
         require_failed_calls(self.failed_calls)
@@ -161,9 +163,9 @@ class ExpectedTools:
 
 
 def _max_satisfied(expected: Sequence[ExpectedCall], actual: Sequence[ToolCall]) -> tuple[set[int], Pairs]:
-    """The expected calls that can be satisfied together, no actual call counting twice, and the pairs that do so.
+    """The expected calls that can be satisfied together, with no actual call counted twice, and the pairs.
 
-    The most that can be, where each is expected once. With higher counts that would take exponential time: the least
+    The maximum, if each is expected once. With higher counts the maximum would take exponential time, so the least
     demanding go first, by a rule that does not depend on their order. If all can be satisfied, all are.
     """
     taken = _Assignment([[column for column, fit in enumerate(row) if fit] for row in match_matrix(expected, actual)])
@@ -182,16 +184,16 @@ def _max_satisfied(expected: Sequence[ExpectedCall], actual: Sequence[ToolCall])
 
 
 class _Assignment:
-    """Which expected call takes which actual one; grows call by call, which an assignment at one go cannot."""
+    """Which expected call takes which actual one. It grows call by call along augmenting paths."""
 
     def __init__(self, fit: Sequence[Sequence[int]]) -> None:
         self.fit = fit
-        """Per expected call, the actual ones that fit."""
+        """Per expected call, the actual calls that match."""
         self.by: dict[int, int] = {}
-        """Per actual call that is taken, the expected one."""
+        """Per actual call in use, the expected one."""
 
     def take(self, index: int) -> bool:
-        """Take one more call for `index`; others may exchange theirs for another that fits, but keep their number."""
+        """Take one more call for `index`. Others may swap theirs for another match, but keep their number."""
         free = next((column for column in self.fit[index] if column not in self.by), None)
         if free is not None:
             self.by[free] = index
@@ -224,40 +226,40 @@ class _Assignment:
 
 
 def _evaluate_no_calls(actual: Sequence[ToolCall], places: Sequence[int]) -> Evaluation:
-    """`tools: []` means that no tool is called, whatever else a mode allows."""
+    """The result for `tools: []`, which means no calls in every mode."""
     left = differences((), actual, [])
     details = {**_precision_and_recall(0, 0, len(actual)), **left.details(places=places)}
     if not actual:
-        return Evaluation(1.0, "no tool was to be called, and none was", details)
-    return Evaluation(0.0, f"no tool was to be called: {left.explain()}", details)
+        return Evaluation(1.0, "no tool calls, as expected", details)
+    return Evaluation(0.0, f"expected no tool calls: {left.explain()}", details)
 
 
 @evaluator(family="tools", threshold=1.0, example={"tool": "search", "at_most": 3})
 @dataclass(frozen=True, slots=True)
 class ToolCount:
-    """A tool, or any tool, was called as often as it should be.
+    """The agent called a tool (or tools in total) the right number of times.
 
-    1 if the tool, a name or a pattern such as `get_*`, was called that often; without `tool`, all calls count.
+    1 if the number of calls is within the bounds. Without `tool`, all calls count.
     """
 
     tool: str | None = None
-    """A name or a shell-style pattern; `None` counts every call."""
+    """A name or a pattern such as `get_*`; `None` counts every call."""
     at_least: int | None = None
     at_most: int | None = None
     exactly: int | None = None
     failed_calls: str = "count"
-    """`ignore` leaves calls that ended in an error out of the count."""
+    """`ignore` does not count calls that ended in an error."""
 
     def __post_init__(self) -> None:
         require_failed_calls(self.failed_calls)
         bounds = {"at_least": self.at_least, "at_most": self.at_most, "exactly": self.exactly}
         for name, bound in bounds.items():
             if bound is not None and (isinstance(bound, bool) or not isinstance(bound, int) or bound < 0):
-                raise ValueError(f"{name} must be a whole number from 0, not {bound!r}")
+                raise ValueError(f"{name} must be a whole number of at least 0, not {bound!r}")
         if all(bound is None for bound in bounds.values()):
-            raise ValueError("give at_least, at_most or exactly")
+            raise ValueError("set at_least, at_most or exactly")
         if self.exactly is not None and (self.at_least is not None or self.at_most is not None):
-            raise ValueError("exactly leaves nothing to at_least and at_most; give one or the other")
+            raise ValueError("exactly cannot be combined with at_least or at_most")
         if self.at_least is not None and self.at_most is not None and self.at_least > self.at_most:
             raise ValueError(f"at_least {self.at_least} is more than at_most {self.at_most}")
 
@@ -268,7 +270,9 @@ class ToolCount:
         least = self.at_least if self.exactly is None else self.exactly
         most = self.at_most if self.exactly is None else self.exactly
         fits = (least is None or count >= least) and (most is None or count <= most)
-        reason = f"{self.tool or 'tools'} called {count} {'time' if count == 1 else 'times'}, {self._bounds()} expected"
+        reason = (
+            f"{self.tool or 'tools'} called {count} {'time' if count == 1 else 'times'} (expected {self._bounds()})"
+        )
         return Evaluation(float(fits), reason, {"count": count})
 
     def _bounds(self) -> str:
@@ -285,9 +289,9 @@ def _matches_name(name: str, pattern: str) -> bool:
 @evaluator(family="tools", threshold=1.0, example={"tools": ["delete_account"]})
 @dataclass(frozen=True, slots=True)
 class ForbiddenTools:
-    """None of these tools was called.
+    """The agent called none of these tools.
 
-    1 if none of these names or patterns was called.
+    1 if no call matches one of the names or patterns. Failed calls count too.
     """
 
     tools: Sequence[str]
@@ -296,7 +300,7 @@ class ForbiddenTools:
     def __post_init__(self) -> None:
         tools = (self.tools,) if isinstance(self.tools, str) else tuple(self.tools)
         if not tools or not all(isinstance(tool, str) and tool for tool in tools):
-            raise ValueError(f"tools must be names or patterns of tools, at least one, not {self.tools!r}")
+            raise ValueError(f"tools must be a non-empty list of names or patterns, not {self.tools!r}")
         object.__setattr__(self, "tools", tools)
 
     def __call__(self, evaluable: Evaluable) -> Evaluation:
@@ -308,39 +312,39 @@ class ForbiddenTools:
         more = f"; and {len(used) - 8} more" if len(used) > 8 else ""
         forbidden = [{"actual": index, "name": calls[index].name} for index in used]
         faults = [fault("forbidden", calls[index].name, index) for index in used]
-        reason = f"forbidden tools were called; {'; '.join(shown)}{more}"
+        reason = f"forbidden tools were called: {'; '.join(shown)}{more}"
         return Evaluation(0.0, reason, {"forbidden": forbidden, "faults": faults})
 
 
 @evaluator(family="tools", needs="final state", threshold=1.0, scope="case")
 @dataclass(frozen=True, slots=True)
 class FinalState:
-    """The state of the session ends as expected; keys that are not expected do not matter.
+    """The session ends in the expected state. Other keys of the state do not matter.
 
-    1 if the session's state has each key of `final_state` with a value that fits: objects and lists have at least
-    these parts, empty ones are empty, and parts may be matchers. Skipped if the agent does not report its state.
+    1 if the state has each key of `final_state` with a matching value: objects and lists must have at least these
+    parts, empty ones must be empty, and parts may be matchers. Skipped if the agent does not report its state.
     """
 
     base: Path | None = None
-    """The folder from which predicates in the expected state are looked up."""
+    """The folder that references to predicates start from."""
 
     def __call__(self, evaluable: Evaluable) -> Evaluation:
         expected, state = evaluable.expected_state, evaluable.state
         if not expected:
-            raise NothingToCompare("no final state is expected")
+            raise NothingToCompare("the case has no `final_state`")
         if state is None:
-            raise NothingToCompare("the agent does not tell its state")
+            raise NothingToCompare("the agent does not report its state")
         wrong: dict[str, str] = {}
         for key, matcher in parse_state(expected, self.base).fields.items():
             found = self._differences(expected[key], matcher, state, key)
             if reason := summarize(found):
                 wrong[key] = reason
         if not wrong:
-            return Evaluation(1.0, f"all of {', '.join(expected)} as expected", {"different": {}})
+            return Evaluation(1.0, f"as expected: {', '.join(expected)}", {"different": {}})
         return Evaluation(0.0, "; ".join(wrong.values()), {"different": wrong})
 
     def _differences(self, wanted: Json, matcher: Matcher, state: Mapping[str, Json], key: str) -> Iterator[Difference]:
-        """What is wrong at a key. An expected empty list or object means empty, although every value contains it."""
+        """What is wrong at a key. An expected empty list or object must be empty, although every value contains it."""
         if key in state:
             yield from differences_of(matcher, state[key], key)
             yield from _nonempty_differences(wanted, state[key], key)
@@ -350,7 +354,7 @@ class FinalState:
 
 def _nonempty_differences(wanted: Json, actual: Json, path: str) -> Iterator[Difference]:
     if wanted in ([], {}):
-        if isinstance(actual, type(wanted)) and actual:  # of another kind of value, it is told already
+        if isinstance(actual, type(wanted)) and actual:  # a value of another type is already reported
             yield Difference(path, describe_change(wanted, actual))
     elif isinstance(wanted, Mapping) and isinstance(actual, Mapping):
         for name, item in wanted.items():

@@ -1,4 +1,4 @@
-"""Says what differs between the expected and the actual tool calls, as a sentence to act on and as data."""
+"""Describes the differences between expected and actual tool calls, in words and as data."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from proctor.evaluators.tools.calls import actual_text, expected_text, mismatche
 from proctor.evaluators.tools.pairing import Pairs, Weights, best_pairs
 
 _MAX_COMPARED = 20
-"""Missing and extra calls that are compared with each other to find the likely mistake; more would not be read."""
+"""How many missing and extra calls are compared to find likely mistakes. Nobody would read more."""
 _MAX_PHRASES = 8
 
 Reasons = Callable[[ExpectedCall, ToolCall], Iterable[str]]
@@ -21,17 +21,17 @@ Reasons = Callable[[ExpectedCall, ToolCall], Iterable[str]]
 
 @dataclass(frozen=True, slots=True)
 class Differences:
-    """What differs between two lists of calls, apart from the pairs that fit."""
+    """The differences between two lists of calls, apart from the pairs that match."""
 
     expected: Sequence[ExpectedCall]
     actual: Sequence[ToolCall]
     pairs: Pairs
-    """(expected, actual) indices that fit."""
+    """(expected, actual) indices that match."""
     different: list[tuple[int, int, list[str]]]
-    """Calls of an expected tool, and why they are not the expected call."""
+    """Calls of an expected tool with other arguments, and the differences."""
     out_of_order: Pairs
     missing: dict[int, int]
-    """How often each expected call is missing."""
+    """How many times each expected call is missing."""
     extra: list[int]
 
     def explain(self, *, extra_allowed: bool = False) -> str:
@@ -43,13 +43,13 @@ class Differences:
         return one_line(phrases)
 
     def details(self, *, extra_allowed: bool = False, places: Sequence[int] | None = None) -> dict[str, Any]:
-        """All differences as plain data; `places` has the index of each call where some were left out."""
+        """All differences as plain data. `places` has the original index of each call, if some were ignored."""
         data = self._as_compared()
         data["faults"] = [*self._faults(extra_allowed)]
         return data if places is None else with_original_indices(data, places)
 
     def _faults(self, extra_allowed: bool) -> Iterator[Fault]:
-        """What went wrong, the most serious first, as reports need it."""
+        """The faults for reports, the most serious first."""
         for index in self.missing:
             yield fault("missing", self.expected[index].name, call=expected_text(self.expected[index]))
         for index, column, why in self.different:
@@ -82,12 +82,12 @@ class Differences:
 
 
 Fault = dict[str, Any]
-"""`kind` (missing, extra, order, arguments, forbidden), `tool`, and, where they are known, `actual` (the index of the
-call), `call` (what was expected), `arguments` (why, by argument) and `reasons`."""
+"""`kind` (missing, extra, order, arguments, forbidden), `tool` and, if known, `actual` (the index of the call), `call`
+(the expected call), `arguments` (what is wrong, by argument) and `reasons`."""
 
 
 def fault(kind: str, tool: str, actual: int | None = None, **rest: Any) -> Fault:
-    """One thing that an evaluator of tool calls holds against the agent."""
+    """One mistake of the agent, for reports."""
     found: Fault = {"kind": kind, "tool": tool}
     if actual is not None:
         found["actual"] = actual
@@ -95,7 +95,7 @@ def fault(kind: str, tool: str, actual: int | None = None, **rest: Any) -> Fault
 
 
 def with_original_indices(data: dict[str, Any], places: Sequence[int]) -> dict[str, Any]:
-    """Details of a comparison of some calls, with the indices that these have among all."""
+    """The details with the indices that calls have among all calls, not only among the compared ones."""
     moved = dict(data)
     for name in ("pairs", "out_of_order"):
         moved[name] = [[index, places[column]] for index, column in data[name]]
@@ -105,7 +105,7 @@ def with_original_indices(data: dict[str, Any], places: Sequence[int]) -> dict[s
 
 
 def with_original_index(item: Fault, places: Sequence[int]) -> Fault:
-    """What is said of a call, with the index that it has among all calls."""
+    """A fault with the index that its call has among all calls."""
     return {**item, "actual": places[item["actual"]]} if "actual" in item else item
 
 
@@ -116,7 +116,7 @@ def differences(
     fit: Weights = (),
     reasons: Reasons = mismatches,
 ) -> Differences:
-    """Sort out the calls that are in no pair; with `fit`, those that would fit but came out of order are told apart."""
+    """Classify the calls that are in no pair. With `fit`, matches that came out of order are a separate class."""
     missing = Counter({index: call.count for index, call in enumerate(expected)})
     missing.subtract(index for index, _ in pairs)
     paired = {column for _, column in pairs}
@@ -156,7 +156,7 @@ def _likely_mistakes(
     extra: list[int],
     reasons: Reasons,
 ) -> Pairs:
-    """Missing and extra calls of one tool, paired so that as little as possible differs."""
+    """Missing and extra calls of the same tool, paired so that the fewest arguments differ."""
     names = {actual[column].name for column in extra}
     waiting = [
         index for index in _missing_units(missing, _MAX_COMPARED) if any(map(expected[index].accepts_name, names))
@@ -170,17 +170,22 @@ def _likely_mistakes(
 
 
 def _likeness(expected: ExpectedCall, call: ToolCall, reasons: Reasons) -> float:
-    """More for fewer differences; nothing for another tool, or where there is no difference to tell."""
+    """Higher for fewer differences; 0 for another tool, or if nothing differs."""
     differing = sum(1 for _ in reasons(expected, call)) if expected.accepts_name(call.name) else 0
     return 1.0 / (1 + differing) if differing else 0.0
 
 
 def one_line(phrases: Sequence[str]) -> str:
-    """The first phrases, and how many more there are."""
+    """The first phrases in one line, and how many more there are."""
     more = [f"and {len(phrases) - _MAX_PHRASES} more"] if len(phrases) > _MAX_PHRASES else []
     return "; ".join([*phrases[:_MAX_PHRASES], *more])
 
 
 def times(text: str, count: int) -> str:
-    """A call and how often it is meant."""
+    """A call and its number."""
     return text if count == 1 else f"{text} ×{count}"
+
+
+def other_calls(count: int) -> str:
+    """The number of calls that are not expected."""
+    return f"{count} other call{'' if count == 1 else 's'}"

@@ -1,4 +1,12 @@
-"""The steps of a trajectory, what must come before what, and which calls of an agent make which of them."""
+"""The steps of a trajectory: read them from a file, and align an agent's calls with them.
+
+The steps form a partial order: a step may name others that must come before it. `align` finds the assignment of calls
+to steps with the greatest total worth in which no call comes before one that it must follow. Greedy assignment is
+wrong: a call may match two steps, and taking the first one can make a later step impossible. Steps without an order
+are an ordinary assignment (`pairing.py`). For the others, a dynamic program walks the calls once and either skips a
+call or gives it to a step. Its state is the number of calls per step, reduced to what can still matter. If there are
+too many states, only the most promising are kept, and the result is marked as not exact.
+"""
 
 from __future__ import annotations
 
@@ -24,41 +32,41 @@ _CALL_KEYS = ("name", "args", "substring", "extra_args")
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A call to be made, or one of several: how often, after which others, and with what calls inside it."""
+    """A call that the agent should make, or one of several alternatives."""
 
     any_of: tuple[ExpectedCall, ...]
-    """The call, or the alternatives of which any will do."""
+    """The call, or alternatives of which any one counts."""
     id: str
     after: tuple[str, ...] = ()
-    """The ids of steps all of whose calls come before any of this one's."""
+    """The ids of steps that must be complete before this one."""
     at_least: int = 1
     at_most: int = 1
     steps: tuple[Step, ...] = ()
-    """Calls made inside this one, where an agent is used as a tool."""
+    """Calls made inside this one, if an agent is used as a tool."""
 
     @property
     def text(self) -> str:
         return " or ".join(expected_text(call) for call in self.any_of)
 
     def best(self, call: ToolCall) -> ExpectedCall | None:
-        """The alternative that a call comes closest to; `None` if it is another tool's."""
-        named = [wanted for wanted in self.any_of if wanted.accepts_name(call.name)]
-        return max(named, key=lambda wanted: credit(wanted, call), default=None)
+        """The alternative that is most similar to a call; `None` if the call is of another tool."""
+        candidates = [expected for expected in self.any_of if expected.accepts_name(call.name)]
+        return max(candidates, key=lambda expected: credit(expected, call), default=None)
 
 
-def read_steps(given: Sequence[Any], base: Path | None = None, place: str = "steps") -> tuple[Step, ...]:
-    """Steps as Python gives them or as a file writes them; raises `ValueError` that names the step at fault."""
-    if isinstance(given, (str, Mapping)) or not isinstance(given, Sequence):
+def read_steps(value: Sequence[Any], base: Path | None = None, place: str = "steps") -> tuple[Step, ...]:
+    """Steps from Python objects or from a file; raises `ValueError` that names the wrong step."""
+    if isinstance(value, (str, Mapping)) or not isinstance(value, Sequence):
         raise ValueError(f"{place} must be a list of steps")
-    steps = [_step(item, index, base, f"{place}[{index}]") for index, item in enumerate(given)]
+    steps = [_step(item, index, base, f"{place}[{index}]") for index, item in enumerate(value)]
     _check_ids(steps, place)
     _check_order(steps, place)
     return tuple(steps)
 
 
-def read_calls(given: Any, base: Path | None, place: str) -> tuple[ExpectedCall, ...]:
+def read_calls(value: Any, base: Path | None, place: str) -> tuple[ExpectedCall, ...]:
     """One call or a list of them."""
-    items = given if isinstance(given, Sequence) and not isinstance(given, str) else [given]
+    items = value if isinstance(value, Sequence) and not isinstance(value, str) else [value]
     return tuple(_call(item, base, f"{place}[{index}]") for index, item in enumerate(items))
 
 
@@ -125,9 +133,9 @@ def _bounds(item: Mapping[str, Any], place: str) -> tuple[int, int]:
         least = most = repeat
     for name, bound in (("at_least", least), ("at_most", most)):
         if isinstance(bound, bool) or not isinstance(bound, int) or bound < 0:
-            raise ValueError(f"{place}.repeat: {name} must be a whole number from 0, not {bound!r}")
+            raise ValueError(f"{place}.repeat: {name} must be a whole number of at least 0, not {bound!r}")
     if most < max(least, 1):
-        raise ValueError(f"{place}.repeat allows no call; use `forbid` for tools that may not be called")
+        raise ValueError(f"{place}.repeat allows no calls; use `forbid` for forbidden tools")
     return 0 if _flag(item, "optional", place) else least, most
 
 
@@ -140,14 +148,14 @@ def _flag(item: Mapping[str, Any], name: str, place: str) -> bool:
 
 def _text(value: Any, place: str) -> str:
     if not isinstance(value, str) or not value.strip():
-        raise ValueError(f"{place} must be text that is not blank, not {value!r}")
+        raise ValueError(f"{place} must be a non-empty string, not {value!r}")
     return value
 
 
 def _no_unknown_keys(item: Mapping[str, Any], known: Sequence[str], place: str) -> None:
     for name in item:
         if name not in known:
-            raise ValueError(f"{place} does not know {name!r}{did_you_mean(str(name), known)}")
+            raise ValueError(f"{place} has an unknown key {name!r}{did_you_mean(str(name), known)}")
 
 
 def _check_ids(steps: Sequence[Step], place: str) -> None:
@@ -158,12 +166,12 @@ def _check_ids(steps: Sequence[Step], place: str) -> None:
         for name in step.after:
             if name not in ids:
                 raise ValueError(
-                    f"{place}: {step.id!r} comes after {name!r}, which is no step{did_you_mean(name, ids)}"
+                    f"{place}: {step.id!r} comes after {name!r}, which is not a step{did_you_mean(name, ids)}"
                 )
 
 
 def _check_order(steps: Sequence[Step], place: str) -> None:
-    """Steps that wait for each other can never be made."""
+    """Refuse steps that wait for each other, which can never be made."""
     waiting = {step.id: set(step.after) for step in steps}
     while ready := [name for name, before in waiting.items() if not before & waiting.keys()]:
         for name in ready:
@@ -174,25 +182,25 @@ def _check_order(steps: Sequence[Step], place: str) -> None:
 
 MAX_STATES = 20_000
 PRUNED_STATES = 4_000
-"""How many of too many states are kept: those with the highest upper bound."""
+"""The number of states that are kept if there are too many: those with the highest upper bound."""
 
 SAME_TOOL_WORTH = 1e-6
-"""Worth of pairing a call with the step of its tool although none of its arguments is right."""
+"""The worth of pairing a call with a step of the same tool if none of its arguments is right."""
 
 OPTIONAL_WORTH = 1e-4
-"""Worth of an optional call relative to a required one."""
+"""The worth of an optional call relative to a required one."""
 MANY_CALLS = 100
-"""With more calls than this an optional one is worth less, so that all of them never outweigh a required argument."""
+"""With more calls than this, optional ones are worth less, so that together they never outweigh a required one."""
 
 
 @dataclass(frozen=True, slots=True)
 class StepMatches:
-    """A step as the search needs it: what each call is worth as this step, and the bounds."""
+    """A step for the search: the worth of each call as this step, and how many calls it takes."""
 
     weights: Sequence[float | None]
-    """Per call, what it is worth as this step, from 0 to 1; `None` for a call of another tool."""
+    """Per call, its worth as this step, from 0 to 1; `None` for a call of another tool."""
     before: frozenset[int]
-    """Indices of the steps that come earlier, directly or not."""
+    """Indices of the steps that must come before, directly or not."""
     least: int
     most: int
 
@@ -213,7 +221,7 @@ class _Slot:
     step: int
     before: frozenset[int]
     worths: Sequence[float | None]
-    """Per call, what it is worth here; `None` for a call that does not fit."""
+    """Per call, its worth here; `None` if it does not match."""
     most: int
 
     def precedes(self, other: _Slot) -> bool:
@@ -223,7 +231,7 @@ class _Slot:
 def align(steps: Sequence[StepMatches], *, further: bool = False) -> Alignment:
     """The pairs of greatest total worth in which no call comes before one that it must follow.
 
-    Where `further` calls are allowed, an optional call is a step only if nothing about it is wrong.
+    If `further` calls are allowed, a call counts as an optional step only if it matches fully.
     """
     pairs: Pairs = []
     exact = True
@@ -238,7 +246,7 @@ def align(steps: Sequence[StepMatches], *, further: bool = False) -> Alignment:
 
 
 def optional_worth(columns: int) -> float:
-    """What an optional call is worth among `columns` calls."""
+    """The worth of an optional call among `columns` calls."""
     return OPTIONAL_WORTH * min(1.0, MANY_CALLS / max(1, columns))
 
 
@@ -256,7 +264,7 @@ def _slots(steps: Sequence[StepMatches], further: bool) -> list[_Slot]:
 
 
 def _independent_groups(slots: Sequence[_Slot]) -> list[list[_Slot]]:
-    """Groups of slots that share neither a call nor an order."""
+    """Groups of slots that have no call and no order in common, which can be solved separately."""
     groups: list[tuple[list[_Slot], set[int]]] = []
     for slot in slots:
         members = [slot]
@@ -282,7 +290,7 @@ def _pairs_in_any_order(slots: Sequence[_Slot]) -> Pairs:
 
 
 def _pairs_of_one_step(slots: Sequence[_Slot]) -> Pairs:
-    """The best calls are the required ones, the next best the optional ones; a matrix of thousands is avoided."""
+    """The best calls are the required ones, the next best the optional ones. This avoids a matrix of thousands."""
     pairs: Pairs = []
     taken: set[int] = set()
     for slot in slots:
@@ -296,11 +304,11 @@ def _pairs_of_one_step(slots: Sequence[_Slot]) -> Pairs:
 _Path = tuple[int, int, "_Path | None"]
 """The last pair (step, call) and the path before it."""
 _States = dict[tuple[int, ...], tuple[float, _Path | None]]
-"""Per number of calls in each slot, as far as it still matters, the greatest worth and its path."""
+"""Per number of calls in each slot (reduced to what still matters), the greatest worth and its path."""
 
 
 def _pairs_in_order(slots: Sequence[_Slot]) -> tuple[Pairs, bool]:
-    """Dynamic programme over the calls: skip a call or assign it to a slot."""
+    """Dynamic program over the calls: skip a call or assign it to a slot. Also returns whether that is exact."""
     later = [[k for k, other in enumerate(slots) if slot.precedes(other)] for slot in slots]
     reducer = _StateReducer(slots, later)
     best: _States = {(0,) * len(slots): (0.0, None)}
@@ -331,7 +339,7 @@ def _keep_best(states: _States, made: tuple[int, ...], value: float, path: _Path
 
 
 class _StateReducer:
-    """Merges states that differ only in what no longer matters, which keeps their number small."""
+    """Merges states that differ only in what no longer matters, to keep their number small."""
 
     def __init__(self, slots: Sequence[_Slot], later: Sequence[Sequence[int]]) -> None:
         fits = [[column for column, worth in enumerate(slot.worths) if worth is not None] for slot in slots]
@@ -342,7 +350,7 @@ class _StateReducer:
         self._blocks = [
             max((fits[k][-1] for k in range(len(slots)) if slot in later[k]), default=-1) for slot in range(len(slots))
         ]
-        """Per slot, the call up to which it matters whether it was used: later no earlier step can be made anyway."""
+        """Per slot, the last call for which it matters whether the slot was used: later, no earlier step can match."""
 
     def reduce(self, column: int, made: tuple[int, ...]) -> tuple[int, ...]:
         limits = zip(made, self._counts, self._blocks, strict=True)
@@ -354,7 +362,7 @@ class _StateReducer:
 def _upper_bound(
     slots: Sequence[_Slot], later: Sequence[Sequence[int]], column: int
 ) -> Callable[[tuple[int, ...]], float]:
-    """The most that a state can still gain; more than that where several slots want the same calls."""
+    """An upper bound of what a state can still gain. It is too high if several slots need the same calls."""
     left = [sorted((w for w in slot.worths[column + 1 :] if w is not None), reverse=True) for slot in slots]
     sums = [list(accumulate(worths, initial=0.0)) for worths in left]
 

@@ -1,4 +1,8 @@
-"""The evaluator Trajectory: steps in a partial order, where only what must come first has to come first."""
+"""The evaluator Trajectory: tool calls as steps in a partial order.
+
+Calls inside a call (an agent used as a tool) form a level of their own. Each level is aligned with its steps by
+`steps.align`, inner levels first, since the result inside a call counts for half of its worth.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +27,7 @@ from proctor.evaluators.tools.calls import (
     require_failed_calls,
     wrong_arguments,
 )
-from proctor.evaluators.tools.differences import Fault, fault, one_line, times, with_original_index
+from proctor.evaluators.tools.differences import Fault, fault, one_line, other_calls, times, with_original_index
 from proctor.evaluators.tools.steps import Step, StepMatches, align, read_calls, read_steps
 from proctor.evaluators.values import require_bool
 
@@ -31,23 +35,24 @@ from proctor.evaluators.values import require_bool
 @evaluator(family="tools", threshold=1.0, example={"steps": [{"name": "search"}, {"name": "refund", "optional": True}]})
 @dataclass(frozen=True, slots=True)
 class Trajectory:
-    """Steps in a partial order: `after`, `optional`, `any_of`, `repeat`, calls inside calls, and what is forbidden.
+    """The agent took the steps in a valid order (a partial order of tool calls) and called nothing forbidden.
 
-    1 if all steps were taken in an order that keeps `after`, and nothing forbidden was called. With
-    `partial`, the share of what was to be done.
+    1 if all steps were taken, each `after` the ones it names, and nothing forbidden was called. With `partial`, the
+    share of the steps.
     """
 
     steps: Sequence[Any] = ()
+    """Calls with `name` and `args`, or alternatives (`any_of`); with `id`, `after`, `optional`, `repeat`, `steps`."""
     forbid: Sequence[Any] = ()
-    """Tools (names, shell-style patterns) or calls with arguments that must not be made."""
+    """Names, patterns such as `delete_*`, or calls with arguments that the agent must not make."""
     extra: bool = True
-    """Whether further calls may be made."""
+    """Whether other calls are allowed."""
     partial: bool = False
-    """Whether some of the steps earn a part of the score, or only all of them the whole."""
+    """Whether some of the steps earn part of the score. Otherwise it is 1 or 0."""
     failed_calls: str = "count"
-    """`ignore` leaves calls that ended in an error out of the steps; what is forbidden stays so."""
+    """`ignore` does not count calls that ended in an error as steps. Forbidden calls still count."""
     base: Path | None = None
-    """The folder from which predicates in arguments are looked up."""
+    """The folder that references to predicates start from."""
 
     def __post_init__(self) -> None:
         require_bool(extra=self.extra, partial=self.partial)
@@ -55,14 +60,14 @@ class Trajectory:
         object.__setattr__(self, "steps", read_steps(self.steps, self.base))
         object.__setattr__(self, "forbid", read_calls(self.forbid, self.base, "forbid"))
         if not self.steps and not self.forbid and self.extra:
-            raise ValueError("give steps, something to forbid, or extra: false; else there is nothing to hold calls to")
+            raise ValueError("nothing to check; set steps, forbid, or extra: false")
 
     def __call__(self, evaluable: Evaluable) -> Evaluation:
         calls = evaluable.tool_calls
         places = counted_calls(calls, self.failed_calls)
         result = _align_level(self.steps, [calls[index] for index in places], extra_allowed=self.extra)
         forbidden = [
-            index for index, call in enumerate(calls) if any(_is_forbidden(call, wanted) for wanted in self.forbid)
+            index for index, call in enumerate(calls) if any(_is_forbidden(call, pattern) for pattern in self.forbid)
         ]
         phrases = [f"forbidden {actual_text(calls[index])}" for index in forbidden] + result.phrases
         whole = result.share == 1.0 and not forbidden
@@ -80,21 +85,21 @@ class Trajectory:
 
 
 Problem: TypeAlias = tuple[str, list[Fault]]
-"""What is wrong, as an edit in words, and the calls at fault."""
+"""What is wrong, in words, and the faults for reports."""
 
 
 @dataclass(frozen=True, slots=True)
 class _LevelResult:
-    """How far the calls of one level are the steps of that level; calls inside a call are a level of their own."""
+    """How far the calls of one level match its steps."""
 
     share: float
     findings: list[Problem]
     """What is wrong, the most serious first."""
     matched: int
-    """Calls that are a step with the right arguments."""
+    """Calls that match a step fully."""
     made: int
     required: int
-    """Number of required calls."""
+    """Required calls."""
     required_found: int
     """Required calls that were made."""
     pairs: list[tuple[str, int]]
@@ -102,7 +107,7 @@ class _LevelResult:
 
     @property
     def phrases(self) -> list[str]:
-        """The edits that would make the calls as expected."""
+        """What is wrong, in words."""
         return [phrase for phrase, _ in self.findings]
 
     @property
@@ -111,7 +116,7 @@ class _LevelResult:
 
     @property
     def summary(self) -> str:
-        further = f"; {self.made - self.matched} further" if self.made > self.matched else ""
+        further = f"; {other_calls(self.made - self.matched)}" if self.made > self.matched else ""
         return f"{self.required_found} of {self.required} steps taken, in a valid order{further}"
 
     def details(self, forbidden: Sequence[ToolCall], places: Sequence[int]) -> dict[str, Any]:
@@ -126,7 +131,7 @@ class _LevelResult:
 
 @dataclass(frozen=True, slots=True)
 class _Level:
-    """The steps and the calls of one level, and which call makes which step."""
+    """The steps and calls of one level, and which call makes which step."""
 
     steps: Sequence[Step]
     calls: Sequence[ToolCall]
@@ -136,12 +141,12 @@ class _Level:
     """Per step and call, the result of the steps inside."""
 
     def missing(self) -> dict[int, int]:
-        """How many required calls each step lacks."""
+        """The number of required calls that each step lacks."""
         made = Counter(step for step, _ in self.pairs)
         return {i: step.at_least - made[i] for i, step in enumerate(self.steps) if step.at_least > made[i]}
 
     def counted_credits(self) -> list[float]:
-        """The credit of each required call, and of each optional one that is not right."""
+        """The credit of each required call, and of each optional call that is partly wrong."""
         earned: dict[int, list[float]] = {}
         for i, j in self.pairs:
             earned.setdefault(i, []).append(self.weighted[i].weights[j] or 0.0)
@@ -162,7 +167,7 @@ class _Level:
 
 
 def _align_level(steps: Sequence[Step], calls: Sequence[ToolCall], *, extra_allowed: bool) -> _LevelResult:
-    """Align one level of steps with its calls; where steps have steps inside, with the calls of that level only."""
+    """Align one level of steps with its calls. If steps have inner steps, only calls of that level count."""
     top = _top_level(calls) if any(step.steps for step in steps) else list(range(len(calls)))
     seen = [calls[index] for index in top]
     inner = {
@@ -185,10 +190,10 @@ def _align_level(steps: Sequence[Step], calls: Sequence[ToolCall], *, extra_allo
 
 
 def _weight(step: Step, call: ToolCall, inside: _LevelResult | None) -> float | None:
-    wanted = step.best(call)
-    if wanted is None:
+    expected = step.best(call)
+    if expected is None:
         return None
-    own = credit(wanted, call)
+    own = credit(expected, call)
     return own if inside is None else (own + inside.share) / 2
 
 
@@ -214,7 +219,7 @@ def _result_of(level: _Level, top: Sequence[int], *, exact: bool, extra_allowed:
 
 
 def _extra(level: _Level, extra: Sequence[int]) -> Iterator[Problem]:
-    """Calls that are no step; equal ones are one finding with a fault for each."""
+    """Calls that are not a step. Equal calls are one problem with a fault for each."""
     places: dict[str, list[int]] = {}
     for j in extra:
         places.setdefault(actual_text(level.calls[j]), []).append(j)
@@ -223,7 +228,7 @@ def _extra(level: _Level, extra: Sequence[int]) -> Iterator[Problem]:
 
 
 def _missing(level: _Level, missing: dict[int, int], extra: list[int]) -> Iterator[Problem]:
-    """What was not done; a call that only came at the wrong time is named as that, and no longer as extra."""
+    """Missing steps. A call that only came at the wrong time is reported as that, and removed from `extra`."""
     for i, count in missing.items():
         step = level.steps[i]
         moved = [j for j in extra if level.weighted[i].weights[j] == 1.0][:count]
@@ -238,7 +243,7 @@ def _missing(level: _Level, missing: dict[int, int], extra: list[int]) -> Iterat
 
 
 def _required_position(level: _Level, step: Step) -> str:
-    """The tools that a step has to come after and before."""
+    """The tools that a step must come after and before."""
     after = level.names(step.after)
     before = level.names([item.id for item in level.steps if step.id in item.after])
     parts = [f"after {after}" if after else "", f"before {before}" if before else ""]
@@ -248,9 +253,9 @@ def _required_position(level: _Level, step: Step) -> str:
 def _wrong_arguments(level: _Level) -> Iterator[Problem]:
     for i, j in level.pairs:
         step, call = level.steps[i], level.calls[j]
-        if (wanted := step.best(call)) is not None and (reasons := list(mismatches(wanted, call))):
-            wrong = wrong_arguments(wanted, call)
-            found = fault("arguments", call.name, j, call=expected_text(wanted), arguments=wrong, reasons=reasons)
+        if (expected := step.best(call)) is not None and (reasons := list(mismatches(expected, call))):
+            wrong = wrong_arguments(expected, call)
+            found = fault("arguments", call.name, j, call=expected_text(expected), arguments=wrong, reasons=reasons)
             yield f"{call.name}: {', '.join(reasons)}", [found]
         if (inside := level.inner.get((i, j))) is not None:
             for phrase, faults in inside.findings:
@@ -258,7 +263,7 @@ def _wrong_arguments(level: _Level) -> Iterator[Problem]:
 
 
 def _predecessors(steps: Sequence[Step]) -> list[frozenset[int]]:
-    """Per step, the indices of all that come before it, directly or through others."""
+    """Per step, the indices of all steps that must come before it, directly or not."""
     index = {step.id: i for i, step in enumerate(steps)}
     found: list[frozenset[int]] = []
     for step in steps:
@@ -279,7 +284,7 @@ def _top_level(calls: Sequence[ToolCall]) -> list[int]:
 
 
 def _inside(calls: Sequence[ToolCall], outer: ToolCall) -> list[ToolCall]:
-    """The calls made within another, at any depth."""
+    """The calls made inside another, at any depth."""
     if outer.id is None:
         return []
     parents = {call.id: call.parent for call in calls if call.id is not None}
@@ -287,7 +292,7 @@ def _inside(calls: Sequence[ToolCall], outer: ToolCall) -> list[ToolCall]:
 
 
 def _ancestors(call: ToolCall, parents: Mapping[str, str | None]) -> set[str]:
-    """The ids of all calls that a call was made within, in whatever order they were recorded."""
+    """The ids of all calls that a call was made inside of, in any order of recording."""
     ancestors: set[str] = set()
     outer = call.parent
     while outer is not None and outer not in ancestors:
@@ -296,6 +301,6 @@ def _ancestors(call: ToolCall, parents: Mapping[str, str | None]) -> set[str]:
     return ancestors
 
 
-def _is_forbidden(call: ToolCall, wanted: ExpectedCall) -> bool:
-    named = wanted.accepts_name(call.name) or fnmatchcase(call.name, wanted.name)
-    return named and next(mismatches(wanted, call), None) is None
+def _is_forbidden(call: ToolCall, pattern: ExpectedCall) -> bool:
+    same_name = pattern.accepts_name(call.name) or fnmatchcase(call.name, pattern.name)
+    return same_name and next(mismatches(pattern, call), None) is None

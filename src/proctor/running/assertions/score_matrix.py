@@ -158,7 +158,7 @@ def _with_reason(reasoning: str) -> str:
 
 
 EvaluatorLike: TypeAlias = "Callable[..., Any] | str | Mapping[str, Json] | EvaluatorSpec"
-"""An evaluator, or its name as in files: `"ExactMatch"`, `{"Contains": {"any_of": ["yes"]}}`, `"checks.py:mine"`."""
+"""An evaluator, or its name as in files: `"ExactMatch"`, `{"Contains": {"any": ["yes"]}}`, `"checks.py:mine"`."""
 
 
 @dataclass(frozen=True, slots=True)

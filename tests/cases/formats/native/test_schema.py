@@ -112,7 +112,7 @@ FULL: dict[str, Any] = {
             },
             "retrieval_context": ["p"],
             "files": ["f", {"path": "p", "type": "pdf", "description": "d", "pages": [1], "sheet": "s", "range": "A1"}],
-            "evaluators": ["...", {"Contains": {"timeout": 1, "output": "o", "any_of": ["x"]}}, {"Regex": None}],
+            "evaluators": ["...", {"Contains": {"timeout": 1, "output": "o", "any": ["x"]}}, {"Regex": None}],
             "inputs": {"i": 1},
             "metadata": {"m": 1},
             "state": {"s": 1},
