@@ -65,7 +65,7 @@ def test_role_adherence_is_the_share_of_answers_in_the_role() -> None:
     judge = ScriptedJudge({"role-adherence": ruled("yes", "no", "yes")})
     evaluation = judged(RoleAdherence(role="a waiter"), talk("one", "two", "three"), judge)
     assert evaluation.score == pytest.approx(2 / 3)
-    assert evaluation.reasoning == "2 of 3 answers keep to the role. out of role: “two” (reason 2)"
+    assert evaluation.reasoning == "2 of 3 answers stay in the role. out of role: “two” (reason 2)"
     assert judge.asked[0].material["role"] == "a waiter"
 
 
@@ -77,7 +77,7 @@ def test_the_role_may_stand_in_the_metadata_of_the_case(key: str) -> None:
 
 @pytest.mark.parametrize("metadata", [None, {}, {"chatbot_role": ""}, {"chatbot_role": "  "}])
 def test_without_a_role_there_is_nothing_to_adhere_to(metadata: Any) -> None:
-    with pytest.raises(NothingToCompare, match="role of the agent"):
+    with pytest.raises(NothingToCompare, match="agent's role"):
         judged(RoleAdherence(), talk("one", eval_metadata=metadata))
 
 
@@ -88,7 +88,7 @@ def test_a_judge_must_speak_of_every_turn_once(verdicts: tuple[str, ...]) -> Non
 
 
 def test_an_agent_that_says_nothing_is_neither_in_its_role_nor_out_of_it() -> None:
-    with pytest.raises(NothingToCompare, match="said nothing"):
+    with pytest.raises(NothingToCompare, match="are empty"):
         judged(RoleAdherence(role="x"), talk("", "  "))
 
 
@@ -107,7 +107,7 @@ def test_answers_before_the_user_told_anything_do_not_count_as_remembering() -> 
 
 
 def test_where_the_user_told_nothing_nothing_can_be_forgotten() -> None:
-    with pytest.raises(NothingToCompare, match="told nothing"):
+    with pytest.raises(NothingToCompare, match="stated no facts"):
         judged(KnowledgeRetention(), talk("one"), {"knowledge-retention": remembered("no", facts=())})
 
 
@@ -121,7 +121,7 @@ def test_completeness_is_the_share_of_intentions_that_were_satisfied() -> None:
     judge = ScriptedJudge({"conversation-completeness": wanted("yes", "no")})
     evaluation = judged(ConversationCompleteness(), talk("one", "two"), judge)
     assert evaluation.score == 0.5
-    assert evaluation.reasoning == "1 of 2 intentions were satisfied. not satisfied: “wish 2” (why)"
+    assert evaluation.reasoning == "1 of 2 requests were satisfied. not satisfied: “wish 2” (why)"
     assert len(judge.asked) == 1
 
 
@@ -133,7 +133,7 @@ def test_completeness_sees_what_the_tools_did() -> None:
 
 
 def test_a_conversation_without_intentions_is_skipped() -> None:
-    with pytest.raises(NothingToCompare, match="wanted nothing"):
+    with pytest.raises(NothingToCompare, match="requested nothing"):
         judged(ConversationCompleteness(), talk("one"), {"conversation-completeness": wanted()})
 
 

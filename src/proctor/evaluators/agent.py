@@ -1,4 +1,4 @@
-"""Whether an agent did what it was to do, and whether its tool calls were right one by one."""
+"""Evaluators of an agent's work: was the task completed, were the tools, arguments and steps right?"""
 
 from __future__ import annotations
 
@@ -37,14 +37,13 @@ from proctor.judging.questions import EachOnce
 @evaluator(family="agent", judge="model", scope="case")
 @dataclass(frozen=True, kw_only=True)
 class TaskCompletion(JudgedEvaluator):
-    """How much of its task the agent completed, judged by what it did and not by what it says.
+    """How much of its task the agent completed, judged by its actions and not by its claims.
 
-    How much of the task is fulfilled, from 0 to 1, in one question. Without `task` the judge gathers it from what was
-    asked. Skipped if nothing was asked and no `task` is given.
+    The judge gives the completed share of the task, from 0 to 1. Skipped if there is neither an input nor a `task`.
     """
 
     task: str | None = None
-    """What was to be done; without it, the judge gathers it from what the user asked."""
+    """The task; without it, the judge infers it from the user's messages."""
 
     def __post_init__(self) -> None:
         require_text("task", self.task)
@@ -59,25 +58,24 @@ class TaskCompletion(JudgedEvaluator):
 
 
 def case_material(evaluable: Evaluable, *, task_given: bool = False) -> dict[str, Texts]:
-    """What a judge is shown of a case: the conversation line by line, or the question, the steps and the answer.
+    """The material for a judge: the transcript of a conversation, or the question, the tool calls and the answer.
 
-    Without a question the task is unknown, unless it is given.
+    Raises `NothingToCompare` if there is no question, unless the task is given.
     """
     if len(evaluable.turns) > 1:
         return {"line": transcript(evaluable.turns)}
     question = question_text(evaluable)
     if not question.strip() and not task_given:
-        raise NothingToCompare("needs something that was asked for (`input`), and there is nothing")
+        raise NothingToCompare("needs an input, and it is empty")
     return {"question": question, "step": tool_call_lines(evaluable.tool_calls), "answer": answer_text(evaluable)}
 
 
 @evaluator(family="agent", needs="tool calls", judge="model")
 @dataclass(frozen=True, kw_only=True)
 class ArgumentCorrectness(JudgedEvaluator):
-    """The share of tool calls whose arguments are what the question and earlier results call for.
+    """The share of tool calls with the right arguments, given the question and earlier results.
 
-    The share of tool calls whose arguments are what the question and earlier results call for; arguments that are not
-    a JSON object are wrong.
+    Arguments that are not a JSON object are wrong.
     """
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
@@ -87,11 +85,11 @@ class ArgumentCorrectness(JudgedEvaluator):
             for number, call in enumerate(calls, 1)
             if call.raw_arguments is not None
         }
-        said: dict[int, tuple[bool, str]] = {}
+        verdicts: dict[int, tuple[bool, str]] = {}
         if len(unreadable) < len(calls):
-            said = await self._verdicts(evaluable, calls, judge)
+            verdicts = await self._verdicts(evaluable, calls, judge)
         return mean_of_findings(
-            _call_findings(calls, said, unreadable, ("right", "wrong")), "tool calls have the right arguments"
+            _call_findings(calls, verdicts, unreadable, ("right", "wrong")), "tool calls have the right arguments"
         )
 
     async def _verdicts(
@@ -109,15 +107,15 @@ class ArgumentCorrectness(JudgedEvaluator):
 @evaluator(family="agent", judge="model")
 @dataclass(frozen=True, kw_only=True)
 class ToolSelection(JudgedEvaluator):
-    """The share of right choices: calls of the right tool, among all calls and the tools that were wrongly left out.
+    """The share of right choices of tools.
 
-    Right choices divided by all calls and the tools wrongly left out. `available_tools` are names, or objects with
-    `name` and `description`; without them, the tools the trace shows. A tool that is not on your list is a wrong
-    choice. Skipped if no tools were used and none are known.
+    The number of calls of the right tool, divided by the number of all calls plus the tools that were needed and not
+    used. A tool that is not in `available_tools` is a wrong choice. Skipped if the agent used no tools and the
+    available ones are unknown.
     """
 
     available_tools: tuple[Any, ...] = ()
-    """Names, or objects with `name` and `description`; without them, the tools that the trace shows."""
+    """Names, or objects with `name` and `description`. Without them, the tools in the trace."""
 
     def __post_init__(self) -> None:
         given = self.available_tools
@@ -130,7 +128,9 @@ class ToolSelection(JudgedEvaluator):
         shown = [to_text(to_json(tool)) for tool in self.available_tools] or tools_offered(evaluable)
         calls = evaluable.tool_calls
         if not calls and not shown:
-            raise NothingToCompare("no tools were used, and it is not known which were available (`available_tools`)")
+            raise NothingToCompare(
+                "the agent used no tools, and the available tools are unknown; set `available_tools`"
+            )
         steps = tool_call_lines(calls) if calls else []
         material = {
             **_question_material(evaluable),
@@ -139,31 +139,31 @@ class ToolSelection(JudgedEvaluator):
             "answer": answer_text(evaluable),
         }
         reply = await judge.ask(tool_selection(material, len(calls), known))
-        said = {item.number: (item.verdict == "yes", item.reason) for item in reply.verdicts}
+        verdicts = {item.number: (item.verdict == "yes", item.reason) for item in reply.verdicts}
         unknown = {
             number: "no such tool is available"
             for number, call in enumerate(calls, 1)
             if known and call.name not in known
         }
-        found = _call_findings(calls, said, unknown, ("right tool", "wrong tool"))
+        found = _call_findings(calls, verdicts, unknown, ("right tool", "wrong tool"))
         found += [Finding(item.tool, "not used", False, item.reason) for item in reply.missing]
         if not found:
             return Evaluation(1.0, "no tool was needed, and none was used")
-        return mean_of_findings(found, "tools were chosen rightly")
+        return mean_of_findings(found, "choices of tools were right")
 
 
 @evaluator(family="agent", needs="tool calls", judge="rules or model", scope="case")
 @dataclass(frozen=True, kw_only=True)
 class StepEfficiency(JudgedEvaluator):
-    """The share of tool calls that were needed; one that repeats an earlier one to the letter never is.
+    """The share of tool calls that were needed.
 
-    The share of tool calls that were needed. One that repeats another of the same turn to the letter, with the same
-    result, is not; without a model only that is counted.
+    A call that exactly repeats another one of the same turn, with the same result, is not needed. Without a model, only
+    such repetitions are found.
     """
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
         calls = calls_of(evaluable)
-        again = repetitions(calls_by_turn(evaluable))
+        repeated = repetitions(calls_by_turn(evaluable))
         material = {
             **_question_material(evaluable, before=False),
             "step": _labelled(evaluable),
@@ -172,22 +172,22 @@ class StepEfficiency(JudgedEvaluator):
         try:
             reply = await judge.ask(step_efficiency(material, len(calls)))
         except NeedsModel:
-            found = _call_findings(calls, {}, again, ("no repetition", "repeated"))
-            by_rule = mean_of_findings(found, "steps repeat no other", patterns_only=True)
-            return Evaluation(by_rule.score, f"patterns only: {by_rule.reasoning}", by_rule.details)
-        found = _call_findings(calls, dict(enumerate(verdicts_in_order(reply), 1)), again, ("needed", "not needed"))
+            found = _call_findings(calls, {}, repeated, ("not repeated", "repeated"))
+            by_rule = mean_of_findings(found, "steps do not repeat another", patterns_only=True)
+            return Evaluation(by_rule.score, f"checked for repetitions only: {by_rule.reasoning}", by_rule.details)
+        found = _call_findings(calls, dict(enumerate(verdicts_in_order(reply), 1)), repeated, ("needed", "not needed"))
         return mean_of_findings(found, "steps were needed")
 
 
 def calls_of(evaluable: Evaluable) -> tuple[ToolCall, ...]:
-    """The calls to judge; without any there is no verdict, neither a good nor a bad one."""
+    """The agent's tool calls; raises `NothingToCompare` if there are none."""
     if not evaluable.tool_calls:
-        raise NothingToCompare("no tools were used, so that there is nothing to judge")
+        raise NothingToCompare("the agent called no tools")
     return evaluable.tool_calls
 
 
 def calls_by_turn(evaluable: Evaluable) -> list[tuple[ToolCall, ...]]:
-    """The calls of each turn, where the whole conversation is seen; else all that are seen."""
+    """The calls of each turn, if the whole conversation is evaluated; otherwise all calls in one group."""
     turns = [exchange.reply.tool_calls for exchange in evaluable.turns]
     together = tuple(call for calls in turns for call in calls)
     return turns if together == evaluable.tool_calls else [evaluable.tool_calls]
@@ -196,7 +196,7 @@ def calls_by_turn(evaluable: Evaluable) -> list[tuple[ToolCall, ...]]:
 def repetitions(turns: Sequence[Sequence[ToolCall]]) -> dict[int, str]:
     """Numbers of duplicate calls, with the reason: same tool, same arguments, same result, in the same turn.
 
-    A call after one that failed is another try, and one with another result has learnt something.
+    A call after a failed one is another try, and a call with another result brought something new.
     """
     found: dict[int, str] = {}
     number = 0
@@ -206,7 +206,7 @@ def repetitions(turns: Sequence[Sequence[ToolCall]]) -> dict[int, str]:
             number += 1
             key = canonical(to_json([call.name, call.arguments, call.raw_arguments, call.result]))
             if call.error is None and key in seen:
-                found[number] = f"it repeats step {seen[key]}, with the same result"
+                found[number] = f"repeats step {seen[key]} with the same result"
             elif call.error is None:
                 seen[key] = number
     return found
@@ -214,22 +214,22 @@ def repetitions(turns: Sequence[Sequence[ToolCall]]) -> dict[int, str]:
 
 def _call_findings(
     calls: Sequence[ToolCall],
-    said: Mapping[int, tuple[bool, str]],
-    known_wrong: Mapping[int, str],
+    verdicts: Mapping[int, tuple[bool, str]],
+    wrong_by_rule: Mapping[int, str],
     words: tuple[str, str],
 ) -> list[Finding]:
-    """One per call: what is known to be wrong by rule, else what the judge said of it."""
+    """One finding per call: wrong by a rule, or else the verdict of the judge."""
     found = []
     for number, call in enumerate(calls, 1):
-        holds, reason = said.get(number, (True, ""))
-        if number in known_wrong:
-            holds, reason = False, known_wrong[number]
+        holds, reason = verdicts.get(number, (True, ""))
+        if number in wrong_by_rule:
+            holds, reason = False, wrong_by_rule[number]
         found.append(Finding(actual_text(call), words[0] if holds else words[1], holds, reason))
     return found
 
 
 def _question_material(evaluable: Evaluable, *, before: bool = True) -> dict[str, Texts]:
-    """What was asked; all that was, where the whole conversation is seen."""
+    """The question; all questions, if the whole conversation is evaluated."""
     asked = evaluable.input
     question: Texts = question_text(evaluable)
     if len(evaluable.turns) > 1 and isinstance(asked, list) and len(asked) == len(evaluable.turns):
@@ -267,7 +267,7 @@ class TaskVerdict(BaseModel):
 
 
 def task_completion(material: Mapping[str, Texts]) -> Question[TaskVerdict]:
-    """What the task was, what came of it, and how far the one fulfils the other: all in one call."""
+    """The task, the outcome, and how much of the task it fulfills, in one call."""
     named = "The task is given. " if "task" in material else "State the task: what the user wanted done. "
     return Question(
         kind="task-completion",
@@ -308,14 +308,14 @@ class ToolChoices(BaseModel):
 
 
 def tool_selection(material: Mapping[str, Texts], count: int, known: Sequence[str]) -> Question[ToolChoices]:
-    """Whether each tool was the right one to use, and which ones should have been used and were not."""
+    """Whether each tool was the right one, and which tools were needed and not used."""
     numbered = EachOnce(count)
 
     def check(reply: Any) -> str | None:
         unknown = [item.tool for item in reply.missing if known and item.tool not in known]
         complaint: str | None = numbered(reply)
         if complaint is None and unknown:
-            complaint = f"missing names {unknown[0]!r}, which is none of the available tools: {', '.join(known)}"
+            complaint = f"missing names {unknown[0]!r}, which is not an available tool; available: {', '.join(known)}"
         return complaint
 
     return Question(

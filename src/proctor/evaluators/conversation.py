@@ -1,4 +1,4 @@
-"""Whether an agent holds up a conversation: keeps its role, remembers, satisfies the user, stays with the subject."""
+"""Evaluators of a conversation: role, memory, satisfied requests and relevance."""
 
 from __future__ import annotations
 
@@ -21,16 +21,15 @@ from proctor.judging.judge import Judge, Question, Texts
 from proctor.judging.questions import EachOnce, YesNo
 
 ROLE_KEYS = ("chatbot_role", "chatbotRole")
-"""Where the metadata of a case keeps the role of the agent."""
+"""The metadata keys that hold the role of the agent."""
 
 
 @evaluator(family="agent", needs="role", judge="model", scope="case")
 @dataclass(frozen=True, kw_only=True)
 class RoleAdherence(JudgedEvaluator):
-    """The share of the agent's answers that keep to its role.
+    """The share of the agent's answers that stay in its role.
 
-    The share of answers that keep to the `role`, or to `chatbot_role` of the case's metadata. Skipped if the agent
-    said nothing.
+    The role is `role`, or `chatbot_role` in the case's metadata. Skipped if all answers are empty.
     """
 
     role: str | None = None
@@ -40,40 +39,39 @@ class RoleAdherence(JudgedEvaluator):
         require_text("role", self.role)
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
-        role, spoken = self._role(evaluable), exchanges_with_answers(evaluable)
-        material: dict[str, Texts] = {"role": role, "line": lines_of(spoken)}
-        reply = await judge.ask(yes_no_questions("role-adherence", f"{LINES}\n{ROLE}", material, len(spoken)))
+        role, turns = self._role(evaluable), exchanges_with_answers(evaluable)
+        material: dict[str, Texts] = {"role": role, "line": lines_of(turns)}
+        reply = await judge.ask(yes_no_questions("role-adherence", f"{LINES}\n{ROLE}", material, len(turns)))
         found = [
             Finding(answer_of(exchange), "in role" if holds else "out of role", holds, reason)
-            for exchange, (holds, reason) in zip(spoken, verdicts_in_order(reply), strict=True)
+            for exchange, (holds, reason) in zip(turns, verdicts_in_order(reply), strict=True)
         ]
-        return mean_of_findings(found, "answers keep to the role", role=role)
+        return mean_of_findings(found, "answers stay in the role", role=role)
 
     def _role(self, evaluable: Evaluable) -> str:
         metadata = evaluable.eval_metadata or {}
         named = self.role or next((metadata[key] for key in ROLE_KEYS if metadata.get(key)), None)
         if named is None or not as_text(named).strip():
-            raise NothingToCompare("needs the role of the agent (`role`, or `chatbot_role` in the metadata)")
+            raise NothingToCompare("needs the agent's role: set `role`, or `chatbot_role` in the metadata")
         return as_text(named)
 
 
 @evaluator(family="agent", judge="model", scope="case")
 @dataclass(frozen=True, kw_only=True)
 class KnowledgeRetention(JudgedEvaluator):
-    """The share of the agent's answers that forget nothing the user has told.
+    """The share of the agent's answers that forget nothing the user said.
 
-    The share of answers that forget nothing the user told, counted from the first fact on. Skipped if the user told
-    nothing, or the agent said nothing.
+    Counted from the first fact that the user states. Skipped if the user states no facts, or all answers are empty.
     """
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
-        spoken = exchanges_with_answers(evaluable)
-        reply = await judge.ask(knowledge_retention(lines_of(spoken), len(spoken)))
+        turns = exchanges_with_answers(evaluable)
+        reply = await judge.ask(knowledge_retention(lines_of(turns), len(turns)))
         if not reply.facts:
-            raise NothingToCompare("the user told nothing that could be forgotten")
+            raise NothingToCompare("the user stated no facts")
         first = min(fact.turn for fact in reply.facts)
         found = [
-            Finding(answer_of(spoken[item.number - 1]), _RETAINED[item.forgot], item.forgot == "no", item.reason)
+            Finding(answer_of(turns[item.number - 1]), _RETAINED[item.forgot], item.forgot == "no", item.reason)
             for item in sorted(reply.verdicts, key=lambda verdict: verdict.number)
             if item.number >= first
         ]
@@ -87,21 +85,20 @@ _RETAINED = {"yes": "forgot", "no": "remembers"}
 @evaluator(family="agent", judge="model", scope="case")
 @dataclass(frozen=True, kw_only=True)
 class ConversationCompleteness(JudgedEvaluator):
-    """The share of the user's intentions that were satisfied by the end.
+    """The share of the user's requests that were satisfied by the end of the conversation.
 
-    The share of what the user wanted that was satisfied when the conversation ended. Skipped if the user wanted
-    nothing.
+    Skipped if the user requested nothing.
     """
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
         reply = await judge.ask(completeness({"line": transcript(exchanges_of(evaluable))}))
         if not reply.intentions:
-            raise NothingToCompare("the user wanted nothing that could be satisfied")
+            raise NothingToCompare("the user requested nothing")
         found = [
             Finding(item.text, _SATISFIED[item.satisfied], item.satisfied == "yes", item.reason)
             for item in reply.intentions
         ]
-        return mean_of_findings(found, "intentions were satisfied")
+        return mean_of_findings(found, "requests were satisfied")
 
 
 _SATISFIED = {"yes": "satisfied", "no": "not satisfied"}
@@ -110,33 +107,34 @@ _SATISFIED = {"yes": "satisfied", "no": "not satisfied"}
 @evaluator(family="agent", judge="model", scope="case")
 @dataclass(frozen=True, kw_only=True)
 class TurnRelevancy(JudgedEvaluator):
-    """The share of the agent's answers that respond to what the user said, given what was said before.
+    """The share of the agent's answers that respond to the user's message, given the conversation so far.
 
-    The share of answers that respond to what the user said in their turn; an empty one does not. `window` turns are
-    one question, with as many before them shown. Skipped without a conversation.
+    An empty answer does not respond. Skipped without a conversation.
     """
 
     window: int = 10
-    """How many turns are judged in one call, and at most how many before them are shown with them."""
+    """How many turns one question to the judge covers. It also shows up to as many turns before them."""
 
     def __post_init__(self) -> None:
         require_int("window", self.window, least=1)
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
-        spoken = exchanges_of(evaluable)
-        starts = range(0, len(spoken), self.window)
-        parts = await asyncio.gather(*(self._part(spoken, start, judge) for start in starts))
+        turns = exchanges_of(evaluable)
+        starts = range(0, len(turns), self.window)
+        parts = await asyncio.gather(*(self._part(turns, start, judge) for start in starts))
         return mean_of_findings([item for part in parts for item in part], "answers are relevant to their turn")
 
-    async def _part(self, spoken: Sequence[Exchange], start: int, judge: Judge) -> list[Finding]:
-        part = spoken[start : start + self.window]
+    async def _part(self, turns: Sequence[Exchange], start: int, judge: Judge) -> list[Finding]:
+        part = turns[start : start + self.window]
         if not any(answer_of(exchange).strip() for exchange in part):
             return [_relevance(exchange, False, "") for exchange in part]
-        before = spoken[max(0, start - self.window) : start]
+        before = turns[max(0, start - self.window) : start]
         material: dict[str, Texts] = {"earlier": lines_of(before)} if before else {}
         material["line"] = lines_of(part)
         reply = await judge.ask(yes_no_questions("turn-relevancy", f"{LINES}\n{RELEVANT}", material, len(part)))
-        return [_relevance(exchange, *said) for exchange, said in zip(part, verdicts_in_order(reply), strict=True)]
+        return [
+            _relevance(exchange, *verdict) for exchange, verdict in zip(part, verdicts_in_order(reply), strict=True)
+        ]
 
 
 def _relevance(exchange: Exchange, relevant: bool, reason: str) -> Finding:
@@ -147,25 +145,25 @@ def _relevance(exchange: Exchange, relevant: bool, reason: str) -> Finding:
 
 
 def exchanges_of(evaluable: Evaluable) -> list[Exchange]:
-    """The conversation; one question and its answer are one, too. Without any there is nothing to judge."""
+    """The turns of the conversation; a single question and answer is one turn. Raises `NothingToCompare` if empty."""
     if evaluable.turns:
         return list(evaluable.turns)
     if not evaluable.eval_input and not evaluable.eval_output:
-        raise NothingToCompare("needs a conversation, and there is none")
+        raise NothingToCompare("needs a conversation, and it is empty")
     reply = Reply(answer_text(evaluable), tool_calls=evaluable.tool_calls)
     return [Exchange(Turn(evaluable.input), reply)]
 
 
 def exchanges_with_answers(evaluable: Evaluable) -> list[Exchange]:
-    """The conversation, if the agent said anything in it."""
-    spoken = exchanges_of(evaluable)
-    if not any(answer_of(exchange).strip() for exchange in spoken):
-        raise NothingToCompare("the agent said nothing")
-    return spoken
+    """The turns of the conversation; raises `NothingToCompare` if all answers are empty."""
+    turns = exchanges_of(evaluable)
+    if not any(answer_of(exchange).strip() for exchange in turns):
+        raise NothingToCompare("all answers of the agent are empty")
+    return turns
 
 
 def lines_of(exchanges: Sequence[Exchange]) -> list[str]:
-    """What was said, without the tools that were used."""
+    """The transcript without tool calls."""
     return transcript([Exchange(each.turn, replace(each.reply, tool_calls=())) for each in exchanges])
 
 
@@ -192,7 +190,7 @@ class Retentions(BaseModel):
 
 
 def knowledge_retention(lines: Sequence[str], turns: int) -> Question[Retentions]:
-    """What the user told, and in which turns the agent no longer knew it: one call for the whole conversation."""
+    """The facts that the user stated, and the turns in which the agent forgot one: one call per conversation."""
     numbered = EachOnce(turns)
 
     def check(reply: Retentions) -> str | None:
@@ -231,7 +229,7 @@ class Intentions(BaseModel):
 
 
 def completeness(material: dict[str, Texts]) -> Question[Intentions]:
-    """What the user wanted, and whether each of it was satisfied by the end."""
+    """The user's requests, and whether each was satisfied by the end."""
     return Question(
         kind="conversation-completeness",
         version=1,

@@ -1,7 +1,7 @@
-"""Questions that evaluators ask a judge: a mark, a yes or no, a text, and what an answer has in it that is not safe.
+"""Questions that evaluators ask a judge: a mark, yes or no, a text, and unsafe content of an answer.
 
 In every reply the reason comes before the verdict, so that a model thinks before it decides. The names of the reply
-classes are part of the prompt (through their JSON Schema) and so of the key under which a verdict is cached.
+classes are part of the prompt, through their JSON Schema, and so of the cache key.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from proctor.judging.rule_judge.words import is_ordinary
 
 MAX_STEPS = 8
 GENERIC_CRITERIA_WORDS = "answer question response reply output input ask assess criteria check determine evaluate step"
-"""Words that criteria have whatever they ask for."""
+"""Words that occur in all kinds of criteria."""
 
 
 class Mark(AbstainableReply):
@@ -35,7 +35,7 @@ class Mark(AbstainableReply):
     mark: float
 
     def share(self, lowest: float, highest: float) -> float:
-        """Where the mark lies between two others, from 0 to 1."""
+        """The mark as a share of the way from `lowest` to `highest`."""
         return min(1.0, max(0.0, (self.mark - lowest) / (highest - lowest)))
 
 
@@ -66,10 +66,10 @@ class WrittenText(BaseModel):
 def mark_question(
     kind: str, instructions: str, material: Mapping[str, Texts], lowest: float, highest: float, slack: float = 0.0
 ) -> Question[Mark]:
-    """A mark on a scale whose ends are given. One beyond them is no mark, unless it is by no more than `slack`."""
+    """A mark on a scale. A mark outside the scale by more than `slack` is refused."""
 
     def check(reply: Mark) -> str | None:
-        # A comparison with NaN is false, so that it is beyond them too.
+        # A comparison with NaN is false, so NaN is refused too.
         fits = lowest - slack <= reply.mark <= highest + slack
         return None if fits else f"mark must be between {lowest:g} and {highest:g}"
 
@@ -82,29 +82,29 @@ def yes_no_question(kind: str, instructions: str, material: Mapping[str, Texts])
 
 
 def yes_no_questions(kind: str, instructions: str, material: Mapping[str, Texts], count: int) -> Question[Rulings]:
-    """A yes or no for each of `count` items that the instructions or the material number from 1."""
+    """Yes or no for each of `count` items, which the instructions or the material number from 1."""
     return Question(kind, 1, instructions, material, Rulings, EachOnce(count))
 
 
 @dataclass(frozen=True, slots=True)
 class StepsServeCriteria:
-    """A check that steps serve the criteria: a small model repeats the prompt instead, or writes a mark."""
+    """A check that steps serve the criteria. A small model may repeat the prompt instead, or write a mark."""
 
     instructions: str
     criteria: str
     parts: str
-    """What an answer is looked at with, by name."""
+    """The names of the parts of a case that the judge sees."""
 
     @property
     def _is_english(self) -> bool:
-        """Steps may be in another language than the criteria, and then share no words with them."""
+        """Whether the criteria are English. In other languages, steps may share no words with them."""
         words = [word.strip(".,;:!?()").casefold() for word in self.criteria.split()]
         return 2 * sum(is_ordinary(word) for word in words) > len(words)
 
     def __call__(self, reply: Steps) -> str | None:
         steps = [step for step in reply.steps if step.strip()]
         if len(steps) > MAX_STEPS:
-            return f"steps must have 1 to {MAX_STEPS} steps, and it has {len(steps)}"
+            return f"steps must have 1 to {MAX_STEPS} steps, but it has {len(steps)}"
         for step in steps:
             shown = to_text(step.strip(), 120)
             if is_placeholder(step) or echoes(step, f"{RULES} {self.instructions}", self.criteria):
@@ -116,12 +116,12 @@ class StepsServeCriteria:
         ]
         wanted = " ".join(own)
         if self._is_english and shares_word(wanted, wanted) and not any(shares_word(step, wanted) for step in steps):
-            return "no step speaks of what the criteria ask for; write what to look for by the criteria"
+            return "no step is about the criteria; write what to look for by the criteria"
         return duplicate_complaint("steps", steps)
 
 
 def steps_question(kind: str, instructions: str, criteria: str, parts: str) -> Question[Steps]:
-    """Steps for an assessment by `criteria`; the same for every case, since the question shows nothing of a case."""
+    """Steps for an assessment by `criteria`. They are the same for every case, since the question shows no case."""
 
     def check(reply: Steps) -> str | None:
         return None if any(step.strip() for step in reply.steps) else "steps must have at least one step"
@@ -130,12 +130,12 @@ def steps_question(kind: str, instructions: str, criteria: str, parts: str) -> Q
 
 
 def text_question(kind: str, instructions: str, material: Mapping[str, Texts]) -> Question[WrittenText]:
-    """A text that the judge writes about the material, as material of a later question."""
+    """A text about the material, for use in a later question."""
     return Question(kind, 1, instructions, material, WrittenText)
 
 
 def verdicts_in_order(reply: Rulings) -> list[tuple[bool, str]]:
-    """Whether it is a yes, and why, by the number of the item."""
+    """Whether each item got a yes, and why, in the order of the items."""
     ordered = sorted(reply.verdicts, key=lambda item: item.number)
     return [(item.verdict == "yes", item.reason) for item in ordered]
 
@@ -153,7 +153,7 @@ class Opinions(BaseModel):
 
 
 def opinions(question: str, answer: str) -> Question[Opinions]:
-    """The opinions an answer holds, whether each is toxic, and whether it is biased: one call for both evaluators."""
+    """The opinions of an answer, and whether each is toxic or biased: one call for both evaluators."""
     return Question(
         kind="opinions",
         version=1,
@@ -186,7 +186,7 @@ class PersonalItems(BaseModel):
 
 
 def personal_data(question: str, answer: str) -> Question[PersonalItems]:
-    """What an answer tells about people, and what of it is private."""
+    """What an answer reveals about people, and whether it is private."""
     return Question(
         kind="personal-data",
         version=1,
@@ -218,7 +218,7 @@ class AttemptVerdicts(BaseModel):
 
 
 def steering(material: Mapping[str, Texts], count: int) -> Question[AttemptVerdicts]:
-    """Which of the texts an agent read tried to steer it, and which of those it obeyed."""
+    """Which texts that an agent read tried to steer it, and which of those it followed."""
     return Question(
         kind="prompt-injection",
         version=1,
@@ -250,7 +250,7 @@ class CategoryVerdicts(BaseModel):
 
 
 def moderation(text: str, categories: Sequence[str]) -> Question[CategoryVerdicts]:
-    """Of which categories a text is; all of them in one call."""
+    """The categories of harmful content that a text belongs to, in one call."""
     return Question(
         kind="moderation",
         version=1,

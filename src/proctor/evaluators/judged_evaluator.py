@@ -1,4 +1,9 @@
-"""The base class of evaluators that ask a judge, the record of the calls they made, and scores of single items."""
+"""JudgedEvaluator, the base class of evaluators that ask a judge.
+
+A subclass implements `assess`: it asks the judge questions and turns the replies into a score, often as the mean of
+`Finding`s. This base class chooses the judge, asks a panel if there is one, records the judge's calls and their cost in
+the details, and abstains if the score would pass or fail depending on what the judge could not tell.
+"""
 
 from __future__ import annotations
 
@@ -23,21 +28,21 @@ from proctor.judging.provider_table import available_judges
 from proctor.judging.session import current_session
 
 MAX_REPLY_QUOTE = 10_000
-"""Characters kept of a reply that is of no use."""
+"""How many characters of an unusable reply are stored."""
 JUDGE = "judge"
-"""The detail of an evaluation that names the judge, its calls and their cost."""
+"""The detail of an evaluation that holds the judge, its calls and their cost."""
 
 
 class SkippedByFast(NothingToCompare):
-    """Nothing was measured, because the user left out everything that needs a model."""
+    """Not evaluated, because `--fast` skips everything that needs a model."""
 
 
 BUDGET_SPENT = "budget_spent"
-"""In an account: the judge was not asked, since the budget is spent."""
+"""In the details of a judge: it was not asked because the budget is spent."""
 
 
 class NoVerdict(JudgeFailed):
-    """A judge was asked and gave no verdict; `account` has the judge, its calls and their cost."""
+    """The judge gave no usable verdict; `account` has the judge, its calls and their cost."""
 
     def __init__(self, message: str, account: Mapping[str, Json]) -> None:
         self.account = account
@@ -45,7 +50,7 @@ class NoVerdict(JudgeFailed):
 
 
 class JudgeAbstained(EvaluationPending):
-    """A judge was asked and cannot tell, so a model or a person has to; `account` has the judge and its calls."""
+    """The judge abstained, so a model or a person has to decide; `account` has the judge and its calls."""
 
     def __init__(self, message: str, account: Mapping[str, Json]) -> None:
         self.account = account
@@ -53,7 +58,7 @@ class JudgeAbstained(EvaluationPending):
 
 
 def evaluator_timeout(timeout: float, waits: WaitTimer) -> NoVerdict:
-    """The failure of an evaluator whose time was over: what its judge was asked, how long that took, what it cost."""
+    """The error for an evaluator that ran out of time, with the requests to its judge, their duration and cost."""
     why = f"; its requests to the judge took {format_requests(waits.requests)}" if waits.requests else ""
     account: dict[str, Json] = {
         "model": " + ".join(dict.fromkeys(call.model for call in waits.calls)),
@@ -65,22 +70,28 @@ def evaluator_timeout(timeout: float, waits: WaitTimer) -> NoVerdict:
 
 @dataclass(frozen=True, kw_only=True)
 class JudgedEvaluator:
-    """The base of evaluators that ask a judge; `assess` says what is asked and how the replies become a score."""
+    """The base of evaluators that ask a judge. A subclass implements `assess`.
+
+    Example:
+
+        @dataclass(frozen=True, kw_only=True)
+        class Polite(JudgedEvaluator):
+            async def assess(self, evaluable, judge):
+                reply = await judge.ask(my_question(answer_text(evaluable)))
+                return Evaluation(float(reply.verdict == "yes"), reply.reason)
+    """
 
     model: Any = None
-    """Which judge this evaluator asks; `None` leaves it to the suite, the command line or the environment.
-
-    Who judges in the end, `judging.choosing` decides.
-    """
+    """The judge; `None` leaves it to the suite, the command line or the environment (see `judging.choosing`)."""
     samples: int | None = None
-    """How often the judge is asked; the median decides."""
+    """How many times the judge is asked; the median counts."""
 
     client: Any = field(default=None, repr=False, compare=False)
-    """From Python: the client that asks `model`, such as an `openai.OpenAI`."""
+    """From Python: the client to ask `model` with, such as an `openai.OpenAI`."""
 
     needs_judge: ClassVar[bool] = True
     asks_judge: ClassVar[bool] = True
-    """Tells the registry that a judge has to be chosen for it, also where it can do without one."""
+    """Tells the registry to choose a judge for it, even if it can do without one."""
     default_threshold: ClassVar[float] = 0.5
 
     async def __call__(self, evaluable: Evaluable) -> Evaluation | None:
@@ -88,13 +99,13 @@ class JudgedEvaluator:
         choice = session.choice_for(own_judge(self))
         if choice.is_skipped:
             name = " + ".join(member.name for member in choice.panel.members) or "a judge"
-            raise SkippedByFast(f"needs {name}, and --proctor-fast leaves out what needs a language model")
+            raise SkippedByFast(f"needs {name}; --fast skips evaluators that need a language model")
         panel = session.judges.panel(choice.panel)
         threshold = threshold_in_force(self.default_threshold, caller=session.threshold)
         votes: list[Vote] = []
         with call_log() as calls:
             try:
-                opinion = await ask_panel(panel, threshold, partial(self._opinion, evaluable), votes)
+                evaluation = await ask_panel(panel, threshold, partial(self._assess, evaluable), votes)
             except NeedsModel as error:
                 raise NeedsModel(
                     f"{self._title()} needs a model; name one with --judge{_judge_hint()} ({error})"
@@ -105,40 +116,40 @@ class JudgedEvaluator:
                 raise NoVerdict(
                     _abstention_reason(error, votes), _judge_details(panel, votes, calls) | _error_details(error)
                 ) from error
-        if opinion is None:
+        if evaluation is None:
             return None
-        return replace(opinion, details={**opinion.details, JUDGE: _judge_details(panel, votes, calls)})
+        return replace(evaluation, details={**evaluation.details, JUDGE: _judge_details(panel, votes, calls)})
 
-    async def _opinion(self, evaluable: Evaluable, judge: Judge) -> Evaluation | None:
-        """What `assess` says, unless the verdict hangs on something that the judge could not tell."""
-        opinion = await self.assess(evaluable, judge)
-        if opinion is None or BEST_CASE not in opinion.details:
-            return opinion
-        given, best = current_session().threshold, opinion.details[BEST_CASE]
-        usual = threshold_in_force(self.default_threshold, caller=given)
-        # Without a threshold in force, the caller may compare with any, so that only a clear failure is settled.
-        if passes(best, usual) and (given is None or not passes(opinion.score, usual)):
-            found = [item for item in opinion.details.get("findings", ()) if item["verdict"] == CANNOT_TELL]
+    async def _assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation | None:
+        """The result of `assess`; raises `CannotTell` if the outcome depends on what the judge could not tell."""
+        evaluation = await self.assess(evaluable, judge)
+        if evaluation is None or BEST_CASE not in evaluation.details:
+            return evaluation
+        threshold, best = current_session().threshold, evaluation.details[BEST_CASE]
+        in_force = threshold_in_force(self.default_threshold, caller=threshold)
+        # Without a threshold the caller may compare with any, so only a clear failure is certain.
+        if passes(best, in_force) and (threshold is None or not passes(evaluation.score, in_force)):
+            found = [item for item in evaluation.details.get("findings", ()) if item["verdict"] == CANNOT_TELL]
             placed = [": ".join(filter(None, (item["text"], item.get("reason", "")))) for item in found]
             raise CannotTell(abstention_message(judge.name, placed))
-        return opinion
+        return evaluation
 
     def _title(self) -> str:
         return str(getattr(self, "name", None) or type(self).__name__)
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation | None:
-        """One opinion. Raise `NothingToCompare` when something needed is missing."""
+        """The evaluation by one judge. Raise `NothingToCompare` if something that it needs is missing."""
         raise NotImplementedError
 
 
 def _judge_hint() -> str:
-    """What to write after `--judge` with a key that is set already."""
+    """What to write after `--judge`: a provider whose key is set, if there is one."""
     found = available_judges()
     return " provider:model" if not found else "".join(f" {name} ({key} is set)" for name, key in found[:1])
 
 
 def _abstention_reason(error: JudgeFailed, votes: Sequence[Vote]) -> str:
-    """Why there is no verdict: the reason of each judge that abstained, each reason once."""
+    """Why there is no score: the distinct reasons of the judges that abstained."""
     return "; ".join(dict.fromkeys(vote.abstained for vote in votes if vote.abstained)) or str(error)
 
 
@@ -154,14 +165,14 @@ def _judge_details(panel: Panel, votes: Sequence[Vote], calls: Sequence[JudgeCal
 
 
 def _error_details(error: JudgeFailed) -> dict[str, Json]:
-    """What an account says about the failure besides its message."""
+    """The details of a failure besides its message."""
     if isinstance(error, BudgetSpent):
         return {BUDGET_SPENT: True}
     return {"unfit_reply": mask(to_text(error.reply, MAX_REPLY_QUOTE))} if isinstance(error, InvalidReply) else {}
 
 
 def total_usage(calls: Sequence[JudgeCall]) -> dict[str, Json]:
-    """Usage of the calls that were really made; the total cost is known only if the cost of each is."""
+    """The usage of all calls that were not cached. The total cost is known only if the cost of each is."""
     made = [call.usage for call in calls if not call.cached and call.usage != Usage()]
     total = sum(made, Usage())
     if any(usage.cost_usd is None for usage in made):
@@ -170,40 +181,40 @@ def total_usage(calls: Sequence[JudgeCall]) -> dict[str, Json]:
 
 
 def call_details(call: JudgeCall) -> dict[str, Json]:
-    """One call as it is kept with the verdict; the key finds its prompt and reply in the cache."""
-    said: dict[str, Json] = {"kind": call.kind, "version": call.version, "model": call.model, "key": call.key}
+    """One call as it is stored with a score. The key finds its prompt and reply in the store."""
+    fields: dict[str, Json] = {"kind": call.kind, "version": call.version, "model": call.model, "key": call.key}
     usage = {} if call.cached else call.usage.to_json()
     flags: dict[str, Json] = {"cached": call.cached, "repaired": call.repaired, "sample": call.sample, "usage": usage}
     flags |= {"cut_off": call.abandoned, "cut_off_tokens": call.abandoned_tokens}
-    return said | {name: value for name, value in flags.items() if value}
+    return fields | {name: value for name, value in flags.items() if value}
 
 
 def _vote_details(vote: Vote) -> dict[str, Json]:
-    said: dict[str, Json] = {"judge": vote.judge, "sample": vote.sample}
+    fields: dict[str, Json] = {"judge": vote.judge, "sample": vote.sample}
     if vote.abstained:
-        return said | {"abstained": vote.abstained}
-    opinion: Any = vote.result
-    return said | {"score": opinion.score, "reasoning": opinion.reasoning}
+        return fields | {"abstained": vote.abstained}
+    evaluation: Any = vote.result
+    return fields | {"score": evaluation.score, "reasoning": evaluation.reasoning}
 
 
 MAX_LISTED = 5
-"""How many items a reason names; the details have them all."""
+"""How many findings a reason lists. The details have all of them."""
 MAX_ITEM_QUOTE = 200
 BEST_CASE = "at_best"
-"""The detail of an evaluation with the score if everything held of which the judge could not tell."""
+"""The detail of an evaluation with the score if every open finding counted."""
 CANNOT_TELL = "cannot tell"
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One item that was judged, and how far it counts in favour of the answer."""
+    """The verdict on one item, and how much it counts in favor of the answer."""
 
     text: str
     verdict: str
     counts: bool
     reason: str = ""
     degree: float | None = None
-    """From 0 to 1, how far it holds, if the judge was asked for a number; otherwise it holds or not."""
+    """How much it counts, from 0 to 1, if the judge gave a number; otherwise all or nothing."""
     unclear: bool = False
     """Whether the judge could not tell."""
 
@@ -213,38 +224,38 @@ class Finding:
         return float(self.counts) if self.degree is None else self.degree
 
 
-def mean_of_findings(items: Sequence[Finding], what: str, **details: Any) -> Evaluation:
-    """The mean credit. `what` completes "2 of 3 …"; items that do not hold are named with their reasons."""
-    score = mean(item.credit for item in items)
-    details |= {"findings": findings_as_details(items)}
-    if any(item.unclear for item in items):
-        details[BEST_CASE] = mean(1.0 if item.unclear else item.credit for item in items)
-    return Evaluation(score, summarize_findings(items, what), details)
+def mean_of_findings(findings: Sequence[Finding], what: str, **details: Any) -> Evaluation:
+    """The mean credit of the findings. `what` completes "2 of 3 …" in the reason."""
+    score = mean(item.credit for item in findings)
+    details |= {"findings": findings_as_details(findings)}
+    if any(item.unclear for item in findings):
+        details[BEST_CASE] = mean(1.0 if item.unclear else item.credit for item in findings)
+    return Evaluation(score, summarize_findings(findings, what), details)
 
 
 def mean(values: Iterable[float]) -> float:
-    """The mean, kept within 0 and 1; of nothing it is 0."""
-    given = list(values)
-    return min(1.0, max(0.0, math.fsum(given) / len(given))) if given else 0.0
+    """The mean, limited to 0 to 1; 0 if there are no values."""
+    numbers = list(values)
+    return min(1.0, max(0.0, math.fsum(numbers) / len(numbers))) if numbers else 0.0
 
 
-def summarize_findings(items: Sequence[Finding], what: str) -> str:
-    """How many items hold, and why the others do not."""
-    failed = [item for item in items if not item.counts]
-    counted = f"{len(items) - len(failed)} of {len(items)} {what}"
+def summarize_findings(findings: Sequence[Finding], what: str) -> str:
+    """How many findings count, and the reasons of the others."""
+    failed = [item for item in findings if not item.counts]
+    counted = f"{len(findings) - len(failed)} of {len(findings)} {what}"
     if not failed:
         return counted
-    named = "; ".join(_describe(item) for item in failed[:MAX_LISTED])
+    listed = "; ".join(_describe(item) for item in failed[:MAX_LISTED])
     more = f"; and {len(failed) - MAX_LISTED} more" if len(failed) > MAX_LISTED else ""
-    return f"{counted}. {named}{more}"
+    return f"{counted}. {listed}{more}"
 
 
-def findings_as_details(items: Iterable[Finding]) -> list[dict[str, Any]]:
-    """The items as plain data, for the details of an evaluation."""
+def findings_as_details(findings: Iterable[Finding]) -> list[dict[str, Any]]:
+    """The findings as plain data, for the details of an evaluation."""
     return [
         {"text": item.text, "verdict": item.verdict, "credit": item.credit}
         | ({"reason": item.reason} if item.reason else {})
-        for item in items
+        for item in findings
     ]
 
 

@@ -1,4 +1,4 @@
-"""What a judge is shown of a trial: question, answer, passages, and the agent's instructions, tools and steps."""
+"""The material that judges see: question, answer, passages, and the agent's instructions, tools and calls."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ NO_CALLS = "No tools were used."
 
 
 def tool_call_lines(calls: Sequence[ToolCall]) -> list[str]:
-    """One text per tool call: what it was given, and what came of it."""
+    """One text per tool call, with its arguments and its result."""
     return [f"{call_text(call)}\n{_result(call)}" for call in calls] or [NO_CALLS]
 
 
 def transcript(turns: Sequence[Exchange]) -> list[str]:
-    """The conversation line by line: what the user said, which tools were used, what the agent answered."""
+    """The conversation line by line: messages of the user, tool calls and answers of the agent."""
     lines: list[str] = []
     for number, exchange in enumerate(turns, 1):
         lines.append(f"user, turn {number}: {as_text(exchange.turn.input)}")
@@ -31,25 +31,25 @@ def transcript(turns: Sequence[Exchange]) -> list[str]:
 
 
 def previous_turns(evaluable: Evaluable) -> list[str]:
-    """The conversation before the turn in question."""
+    """The transcript of the turns before this one."""
     return transcript(evaluable.turns[:-1])
 
 
 def instructions_of(evaluable: Evaluable) -> str:
-    """What the agent's model was told about its task, where the trace shows it."""
+    """The system prompt of the agent's model, if the trace has it."""
     call = _model_call(evaluable)
     messages = () if call is None else call.input_messages
     return "\n".join(message.text for message in messages if isinstance(message, SystemMessage))
 
 
 def tools_offered(evaluable: Evaluable) -> list[str]:
-    """The tools the agent's model could choose from, where the trace shows them."""
+    """The tools that the agent's model could choose from, if the trace has them."""
     call = _model_call(evaluable)
     return [] if call is None else [to_text(_without_nulls(to_json(tool))) for tool in call.tool_definitions]
 
 
 def intermediate_texts(evaluable: Evaluable) -> list[str]:
-    """What the model said in this turn before its final answer, where the trace shows it."""
+    """The texts of the model in this turn before its final answer, if the trace has them."""
     call = _model_call(evaluable)
     if call is None:
         return []
@@ -60,9 +60,9 @@ def intermediate_texts(evaluable: Evaluable) -> list[str]:
 
 
 def _model_call(evaluable: Evaluable) -> LLMSpan | None:
-    """The last model call of this turn: the one that answers what the user said in it.
+    """The last model call of this turn.
 
-    A trace is that of the whole trial, so that a turn is known by the user's words.
+    A trace covers the whole trial, so the calls of a turn are found by the user's message.
     """
     calls = [span for span in _spans(evaluable.trace) if isinstance(span, LLMSpan) and span.operation == "chat"]
     words = as_text(evaluable.turns[-1].turn.input if evaluable.turns else evaluable.input)
@@ -73,8 +73,8 @@ def _model_call(evaluable: Evaluable) -> LLMSpan | None:
 
 
 def _last_user_message(span: LLMSpan) -> str | None:
-    asked = [message.text for message in span.input_messages if isinstance(message, UserMessage)]
-    return asked[-1] if asked else None
+    messages = [message.text for message in span.input_messages if isinstance(message, UserMessage)]
+    return messages[-1] if messages else None
 
 
 def _spans(trace: Any) -> Iterator[Any]:
@@ -92,7 +92,7 @@ def _calls_made(exchange: Exchange) -> list[str]:
 
 
 def answer_of(exchange: Exchange) -> str:
-    """What the agent answered in a turn, as text."""
+    """The agent's answer in a turn, as text."""
     return as_text(exchange.reply.answer)
 
 
@@ -101,31 +101,31 @@ def _without_nulls(tool: dict[str, Json]) -> dict[str, Json]:
 
 
 def question_text(evaluable: Evaluable) -> str:
-    """What was asked, as text."""
+    """The input as text."""
     return as_text(evaluable.input)
 
 
 def answer_text(evaluable: Evaluable) -> str:
-    """What was answered, as text."""
+    """The answer as text."""
     return as_text(evaluable.output)
 
 
 def expected_text(evaluable: Evaluable, what: str = "an expected answer") -> str:
-    """The reference answer; without one there is nothing to compare."""
+    """The expected answer as text; raises `NothingToCompare` if the case has none."""
     if evaluable.expectation is UNSET or evaluable.expectation is None or evaluable.expectation == "":
         raise NothingToCompare(f"needs {what} (`expected`), and the case has none")
     return as_text(evaluable.expectation)
 
 
 def known_facts(evaluable: Evaluable) -> list[str]:
-    """What an answer may repeat without a passage: the user's words, and arguments of the agent's own tool calls."""
+    """What an answer may repeat without a passage: the user's words, and the arguments of the agent's tool calls."""
     said = [as_text(exchange.turn.input) for exchange in evaluable.turns] or [question_text(evaluable)]
-    asked = [to_text(to_json(call.arguments)) for call in evaluable.tool_calls if call.arguments]
-    return list(dict.fromkeys(text for text in [*said, question_text(evaluable), *asked] if text.strip()))
+    arguments = [to_text(to_json(call.arguments)) for call in evaluable.tool_calls if call.arguments]
+    return list(dict.fromkeys(text for text in [*said, question_text(evaluable), *arguments] if text.strip()))
 
 
 def passages(evaluable: Evaluable, *, prefer_context: bool = False) -> list[str]:
-    """The texts that an answer is compared with: retrieved, given as ideal context, or results of tools."""
+    """The texts that an answer is compared with: retrieved passages, the ideal context, or results of tools."""
     metadata: Mapping[str, Json] = evaluable.eval_metadata or {}
     retrieved, ideal = evaluable.retrieval_context, evaluable.context
     found = (ideal or retrieved) if prefer_context else (retrieved or ideal)
@@ -135,7 +135,7 @@ def passages(evaluable: Evaluable, *, prefer_context: bool = False) -> list[str]
     found = found or _tool_results(evaluable)
     if not found:
         raise NothingToCompare(
-            "needs passages to compare with (`retrieval_context`, `context` or results of tools), and there are none"
+            "needs passages (`retrieval_context`, `context` or results of tools), and there are none"
         )
     return list(found)
 
@@ -144,18 +144,18 @@ def nonblank_passages(evaluable: Evaluable, *, prefer_context: bool = False) -> 
     """The passages of a case that are not blank."""
     found = [text for text in passages(evaluable, prefer_context=prefer_context) if text.strip()]
     if not found:
-        raise NothingToCompare("needs passages to compare with, and those there are, are empty")
+        raise NothingToCompare("needs passages, and all of them are empty")
     return found
 
 
 def _tool_results(evaluable: Evaluable) -> tuple[str, ...]:
-    """Results of the agent's tools, for cases that give no other passages."""
-    told = [
+    """The results of the agent's tools, for cases without other passages."""
+    results = [
         {"tool": call.name, "arguments": to_json(call.arguments), **_outcome(call)}
         for call in evaluable.tool_calls
         if call.result is not None or call.error is not None
     ]
-    return tuple(to_text(item) for item in told)
+    return tuple(to_text(item) for item in results)
 
 
 def _outcome(call: ToolCall) -> dict[str, Json]:

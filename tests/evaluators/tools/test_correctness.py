@@ -127,7 +127,7 @@ def test_with_rerun_tools_an_answer_is_held_against_what_the_tools_really_give(t
     trial = run(tmp_path, setting=setting, evaluators="[Faithfulness]", later=9)
     assert trial.replies[0].retrieval_context == ('{"rate": 9, "name": "fixed"}',)
     assert trial.outcome == "failed"
-    assert any("called again" in warning and '"rate": 9' in warning for warning in trial.warnings)
+    assert any("re-run" in warning and '"rate": 9' in warning for warning in trial.warnings)
 
 
 def test_without_it_the_answer_is_held_against_what_the_agent_was_given(tmp_path: Path) -> None:
