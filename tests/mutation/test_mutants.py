@@ -135,7 +135,7 @@ def test_named_outputs_are_mutated_where_evaluators_see_them() -> None:
     assert output.value != "It costs $12.50"
 
 
-def test_of_a_conversation_one_turn_is_mutated_and_its_number_is_told() -> None:
+def test_of_a_conversation_one_turn_is_mutated_and_its_number_is_shown() -> None:
     first, second = Reply("It costs $12.50."), Reply("It ships in 5 days.")
 
     mutants = made(first, second).mutants
@@ -211,6 +211,6 @@ def test_what_is_not_there_is_not_changed(text: str) -> None:
     assert [change(text, random.Random(0)) for change in changes] == [None, None, None]
 
 
-def test_the_page_on_mutants_lists_every_kind_as_it_is_told() -> None:
+def test_the_page_on_mutants_lists_every_kind_as_it_is_shown() -> None:
     page = (ROOT / "docs" / "mutation-testing.md").read_text(encoding="utf-8")
     assert [kind for kind, words in MUTANT_KINDS.items() if f"| `{kind}` | {words}" not in page] == []

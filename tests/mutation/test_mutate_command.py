@@ -153,7 +153,7 @@ def test_no_file_of_the_users_is_changed(mutated: Command, project: Path) -> Non
     assert (project / "suite.yaml").read_text(encoding="utf-8") == WEAK
 
 
-def test_mutants_are_kept_with_their_seed_and_come_out_the_same_again(
+def test_mutants_are_stored_with_their_seed_and_come_out_the_same_again(
     mutated: Command, proctor: Command, project: Path
 ) -> None:
     first = mutated(WEAK, "--seed", "7")

@@ -200,7 +200,7 @@ def test_apostrophes_are_not_quotes() -> None:
 
 
 @given(st.lists(st.floats(0, 1), min_size=2, max_size=30))
-def test_the_spread_of_scores_is_told(values: list[float]) -> None:
+def test_the_spread_of_scores_is_shown(values: list[float]) -> None:
     trials = [trial(f"c{n}", PASSED, "x", score(PASSED, value)) for n, value in enumerate(values)]
     (item,) = look(*trials).evaluators
 

@@ -25,14 +25,14 @@ def labels(trial: object, *rest: object) -> list[str]:
     return [fact.label for fact in explain(trial, *rest)]
 
 
-def test_only_the_turn_that_failed_is_told_unless_everything_is_wanted() -> None:
+def test_only_the_turn_that_failed_is_shown_unless_everything_is_requested() -> None:
     conversation = small_run().trials[7]
 
     assert labels(conversation).count("turn") == 1
     assert labels(conversation, FULL).count("turn") == 3
 
 
-def test_the_turn_at_which_the_agent_broke_is_told() -> None:
+def test_the_turn_at_which_the_agent_broke_is_shown() -> None:
     turns = (Turn("one"), Turn("two"), Turn("three"))
     broken = trial(Case("c", turns), FAILED, "first answer", reason="the agent raised KeyError: 'x'")
 
@@ -47,7 +47,7 @@ def test_an_empty_answer_is_said_to_be_one() -> None:
     assert "output      (empty)" in as_text(explain(trial("a", FAILED, "")))
 
 
-def test_no_tool_call_where_none_was_allowed_or_made_is_told() -> None:
+def test_no_tool_call_where_none_was_allowed_or_made_is_shown() -> None:
     text = as_text(explain(trial(single("a", tools=(ExpectedCall("search"),)), FAILED, "x")))
 
     assert "search   | (not called)" in text

@@ -7,7 +7,7 @@ from proctor.reporting.failing_cases import failing_cases
 from proctor.results.verdict import judge
 
 
-def test_trials_that_went_wrong_are_one_entry_a_case_with_each_reason_counted() -> None:
+def test_failing_trials_are_one_entry_per_case_with_each_reason_counted() -> None:
     wrong = [trial("a", FAILED, f"{n} days", score(FAILED, 0.0, reasoning=f"got '{n}'"), number=n) for n in (2, 3)]
     crashed = [trial("a", FAILED, None, number=4, reason="the agent raised KeyError: 'x'")]
     run = make_run([trial("a"), *wrong, *crashed, trial("b")])

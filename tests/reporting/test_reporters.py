@@ -162,7 +162,7 @@ def test_the_step_summary_is_appended_when_github_asks_for_it(tmp_path: Path) ->
     assert text.startswith("what the step before said\n## Proctor: ")
 
 
-def test_a_step_summary_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+def test_a_step_summary_that_cannot_be_written_is_shown(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="step summary"):
         write({}, GITHUB_STEP_SUMMARY=str(tmp_path))
 

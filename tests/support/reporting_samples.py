@@ -157,7 +157,7 @@ def report(reporter: Any, run: Run) -> str:
 
 
 def matches_golden(name: str, text: str) -> bool:
-    """Whether a document is the one on record; UPDATE_GOLDEN=1 records it anew."""
+    """Whether a document is the one on record; UPDATE_GOLDEN=1 records it again."""
     path = Path(__file__).parent / "golden" / name
     if os.environ.get("UPDATE_GOLDEN"):
         path.write_text(text, encoding="utf-8", newline="\n")

@@ -137,7 +137,7 @@ class _SuiteMutation:
     def _without_allowed(self, results: list[MutantResult], allowed: list[str]) -> tuple[list[MutantResult], list[str]]:
         """The results without reordered calls that survived a `Trajectory`, whose steps are a partial order."""
         partial = {bound.title for bound in self._suite.evaluators if bound.spec.name == "Trajectory"}
-        kept = []
+        remaining = []
         for item in results:
             if (
                 item.mutant.kind == "calls-reordered"
@@ -146,8 +146,8 @@ class _SuiteMutation:
             ):
                 allowed.append(item.mutant.kind)
             else:
-                kept.append(item)
-        return kept, allowed
+                remaining.append(item)
+        return remaining, allowed
 
     def _in_force(self, subjects: Sequence[PassingTrial]) -> list[ResolvedEvaluator]:
         """The evaluators that scored something, in the order of the suite."""
@@ -294,7 +294,7 @@ class _SuiteMutation:
                     f"{len(remaining)} mutants were not judged by language models; use --budget to allow that"
                 )
             return results
-        budget, over_budget, asked = self._judges.budget, 0, 0
+        budget, over_budget, judged = self._judges.budget, 0, 0
         cheapest = sorted(remaining, key=lambda at: sum(len(reply.text) for reply in results[at].mutant.replies))
         width = self._suite.limits.parallel
         for some in (cheapest[first : first + width] for first in range(0, len(cheapest), width)):
@@ -304,9 +304,9 @@ class _SuiteMutation:
             for at, verdict in zip(some, verdicts, strict=True):
                 over_budget += verdict.is_over_budget
                 if not verdict.is_over_budget:
-                    asked += 1
+                    judged += 1
                     results[at] = self._result(results[at].mutant, verdict)
-        note = f"judges scored {asked} of {len(remaining)} mutants, for ${budget.spent:.4f}"
+        note = f"judges scored {judged} of {len(remaining)} mutants, for ${budget.spent:.4f}"
         self._notes.append(note + (f"; the budget of ${budget.limit_usd:g} is spent" if over_budget else ""))
         return results
 

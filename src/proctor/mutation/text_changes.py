@@ -163,17 +163,17 @@ def truncate(text: str, rng: random.Random) -> Edit | None:
     words = list(re.finditer(r"\S+", text))
     if len(words) < 4:
         return None
-    kept = rng.randint(len(words) // 3, len(words) // 2)
-    return Edit(words[max(1, kept) - 1].end(), len(text), "")
+    count = rng.randint(len(words) // 3, len(words) // 2)
+    return Edit(words[max(1, count) - 1].end(), len(text), "")
 
 
 def drop_sentences(text: str, values: set[str]) -> Edit | None:
     """Remove the sentences that contain one of these numbers or names."""
     parts = re.split(r"(?<=[.!?])(?=\s)|(?=\n)", text)
-    kept = [part for part in parts if not _mentions(part, values)]
-    if len(kept) == len(parts):
+    remaining = [part for part in parts if not _mentions(part, values)]
+    if len(remaining) == len(parts):
         return None
-    return replace_all(text, "".join(kept).strip() or "I have looked that up for you.")
+    return replace_all(text, "".join(remaining).strip() or "I have looked that up for you.")
 
 
 def _mentions(text: str, values: set[str]) -> bool:

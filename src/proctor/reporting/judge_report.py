@@ -1,4 +1,4 @@
-"""What judges and simulated users were asked and replied, how many calls they took, and what they cost."""
+"""The calls of judges and simulated users: prompts, replies, number and cost."""
 
 from __future__ import annotations
 

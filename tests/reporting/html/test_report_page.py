@@ -232,18 +232,18 @@ def test_expected_and_actual_tool_calls_stand_side_by_side() -> None:
     assert "not called" in Page(items[2][1]).words
 
 
-def test_that_no_tool_may_be_called_is_told() -> None:
+def test_that_no_tool_may_be_called_is_shown() -> None:
     assert "No calls, as expected." in page(trial(single("quiet", tools=()), PASSED)).words
     loud = trial(single("loud", tools=()), FAILED, None, score(FAILED), replies=(Reply("x", (ToolCall("a"),)),))
     assert "No calls were expected." in page(loud).words
 
 
-def test_turns_scores_time_tokens_and_cost_are_told() -> None:
+def test_turns_scores_time_tokens_and_cost_are_shown() -> None:
     usage = Usage(1_200, 34, 0.0125, 3)
     turns = (Turn("one", Expected(output="uno")), Turn("two"), Turn("three"))
     replies = (Reply("uno", usage=usage, duration_ms=1_500.0), Reply("", outputs=(NamedData("mood", {"glad": True}),)))
-    told = trial(Case("talk", turns), FAILED, None, score(turn=0), score(FAILED, 0.2, turn=1), replies=replies)
-    words = page(told, id="r").words
+    conversation = trial(Case("talk", turns), FAILED, None, score(turn=0), score(FAILED, 0.2, turn=1), replies=replies)
+    words = page(conversation, id="r").words
 
     assert "Turn 1" in words
     assert "Turn 3 not reached" in words
@@ -297,7 +297,7 @@ def test_trials_are_never_held_all_at_once() -> None:
     assert "answer 199" in text
 
 
-def test_the_page_of_a_large_run_tells_what_went_wrong_in_full_and_says_what_it_leaves_out(
+def test_the_page_of_a_large_run_tells_what_failed_in_full_and_says_what_it_leaves_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(html, "MAX_FULL_TRIALS", 3)
@@ -307,11 +307,9 @@ def test_the_page_of_a_large_run_tells_what_went_wrong_in_full_and_says_what_it_
     text = report(html, run)
     page = Page(text)
 
-    told = [found["id"] for tag, found in page.tags if found.get("id", "").startswith("trial-")]
-    assert told == ["trial-0", "trial-5", "trial-7"]
-    assert {found["href"] for found in page.all("a") if found["href"].startswith("#trial-")} == {
-        f"#{at}" for at in told
-    }
+    ids = [found["id"] for tag, found in page.tags if found.get("id", "").startswith("trial-")]
+    assert ids == ["trial-0", "trial-5", "trial-7"]
+    assert {found["href"] for found in page.all("a") if found["href"].startswith("#trial-")} == {f"#{at}" for at in ids}
     assert len([found for found in page.all("tr") if "data-row" in found]) == 4
     assert "Showing the worst 3 of 9 trials." in text
     assert "and 5 more cases; those listed are the worst." in text

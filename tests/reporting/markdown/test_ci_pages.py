@@ -29,7 +29,7 @@ def _scores(outcome: Outcome) -> tuple[Any, ...]:
     return () if outcome is ERROR else (score(outcome, float(outcome is PASSED), reasoning="the answers differ"),)
 
 
-def told(before: Run | None, after: Run, **rest: Any) -> str:
+def comment_text(before: Run | None, after: Run, **rest: Any) -> str:
     out = io.StringIO()
     comparison = None if before is None else compare_runs(before, after)
     write_comment(Comment(after, judge(after), comparison, **rest), out)
@@ -41,7 +41,7 @@ AFTER = run_of(("a", FAILED), ("b", PASSED), ("c", PASSED), ("d", FAILED), id="t
 
 
 def test_it_says_what_broke_what_was_fixed_and_what_it_costs() -> None:
-    text = told(BEFORE, AFTER, report="https://ci.example/report.html")
+    text = comment_text(BEFORE, AFTER, report="https://ci.example/report.html")
     first, headline, _, sentence, *_ = text.splitlines()
     assert first == marker()
     assert headline == "## Proctor: ❌ FAILED"
@@ -57,15 +57,15 @@ def test_it_says_what_broke_what_was_fixed_and_what_it_costs() -> None:
     assert page.index("<details>") < page.index("Still failing (1)") < page.index("</details>")
 
 
-def test_without_an_earlier_run_it_says_so_and_what_went_wrong() -> None:
-    text = told(None, run_of(("a", PASSED), ("b", FAILED)))
+def test_without_an_earlier_run_it_says_so_and_what_failed() -> None:
+    text = comment_text(None, run_of(("a", PASSED), ("b", FAILED)))
     assert "No earlier run to compare with." in text
     assert "### Failures (1)" in text
     assert "**support/b** 0/1: ExactMatch 0.00 &lt; 0.50: the answers differ" in text
 
 
 def test_a_key_of_a_job_makes_a_comment_of_its_own() -> None:
-    assert told(None, AFTER, key="linux").startswith("<!-- proctor:pull-request linux -->\n## Proctor (linux)")
+    assert comment_text(None, AFTER, key="linux").startswith("<!-- proctor:pull-request linux -->\n## Proctor (linux)")
 
 
 def test_it_is_short_enough_whatever_the_run_is_like() -> None:
@@ -74,11 +74,11 @@ def test_it_is_short_enough_whatever_the_run_is_like() -> None:
         before = run_of(*((name, PASSED if at % 3 else FAILED) for at, name in enumerate(names)), id="one")
         gone = [(name, FAILED if at % 3 else PASSED) for at, name in enumerate(names[:500])]
         after = run_of(*gone, *((f"new{name}", FAILED) for name in names[:100]), id="two")
-        text = told(before, after, report=f"https://ci.example/{'r' * 300}.html")
+        text = comment_text(before, after, report=f"https://ci.example/{'r' * 300}.html")
         assert 10_000 < len(text) <= MAX_COMMENT
         assert "more cases; the reports have all of them" in text
         assert text.count("<details>") == text.count("</details>") == 1
-    alone = told(None, run_of(*((f"{number}{'<' * 2_000}", FAILED) for number in range(500))))
+    alone = comment_text(None, run_of(*((f"{number}{'<' * 2_000}", FAILED) for number in range(500))))
     assert len(alone) <= MAX_COMMENT
 
 
@@ -86,7 +86,7 @@ def test_words_of_an_agent_notify_no_person_and_link_nowhere() -> None:
     hostile = "ask @octocat and @org/team, fixes #12, see https://evil.example www.evil.example !7 %1 org/repo#3"
     bad = trial(single(hostile), FAILED, None, score(FAILED, 0.0, reasoning=f"{hostile} {HOSTILE} <!-- proctor:x -->"))
     good = trial(single(hostile), PASSED, None, score(PASSED, 1.0))
-    text = told(make_run([good], id="one"), make_run([bad], id="two"))
+    text = comment_text(make_run([good], id="one"), make_run([bad], id="two"))
     body = re.sub("(?m)^- `proctor test .*$", "", text.removeprefix(marker()))  # a code span links nowhere
     assert not re.search(r"(?<!\w)@\w|#\d|://|www\.|!\d|<!--|<script", body)
     assert "octocat" in body

@@ -1,4 +1,4 @@
-"""A case that is run several times is told once, in one block, when its last trial is kept."""
+"""A case that runs several times is printed once, when its last trial is stored."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def repeated(trials: Sequence[TrialResult], **rest: object) -> Run:
     return run
 
 
-def told(run: Run, *, kept: Sequence[TrialResult] = (), **options: bool) -> str:
-    """What the terminal prints of a run of which the summaries in `kept` were there before."""
+def printed(run: Run, *, stored: Sequence[TrialResult] = (), **options: bool) -> str:
+    """What the terminal prints of a run of which the trials in `stored` were there before."""
     out = io.StringIO()
     terminal = PlainTerminal(out, environ={}, **options)
-    before = [each for each in run.summaries if any(each.number == one.number for one in kept)]
+    before = [each for each in run.summaries if any(each.number == one.number for one in stored)]
     terminal.started(replace(run, summaries=before), len(run.summaries), len(before))
     for each in run.trials:
-        if all(each.number != one.number for one in kept):
+        if all(each.number != one.number for one in stored):
             terminal.trial_done(each)
     terminal.finished(run, judge(run))
     return out.getvalue()
@@ -39,8 +39,8 @@ def five(outcome: object = FAILED, case: str = "a", **rest: object) -> list[Tria
     return [trial(case, outcome, number=n, **rest) for n in range(1, 6)]
 
 
-def test_a_case_that_fails_five_times_is_told_once_with_one_example() -> None:
-    text = told(repeated([*five(), trial("b")]))
+def test_a_case_that_fails_five_times_is_shown_once_with_one_example() -> None:
+    text = printed(repeated([*five(), trial("b")]))
 
     assert len(re.findall("^FAIL ", text, re.MULTILINE)) == 1
     assert re.search(r"^FAIL   support/a 0/5 passed +0\.12s  ExactMatch 0\.00 < 0\.50$", text, re.MULTILINE)
@@ -52,7 +52,7 @@ def test_each_distinct_reason_is_counted() -> None:
     wrong = [trial("a", FAILED, f"{n}", score(FAILED, 0.0, reasoning=f"got '{n}'"), number=n) for n in (1, 2, 3)]
     crashed = [trial("a", FAILED, None, number=n, reason="the agent raised KeyError: 'x'") for n in (4, 5)]
 
-    text = told(repeated([*crashed, *wrong]))
+    text = printed(repeated([*crashed, *wrong]))
 
     assert re.search(r"^       3 times +ExactMatch 0\.00 < 0\.50: got '1'$", text, re.MULTILINE)
     assert re.search(r"^       2 times +the agent raised KeyError: 'x'$", text, re.MULTILINE)
@@ -60,7 +60,7 @@ def test_each_distinct_reason_is_counted() -> None:
 
 
 def test_a_case_that_passes_sometimes_is_called_flaky_with_the_range_of_its_scores() -> None:
-    text = told(repeated([trial("a"), trial("a", FAILED, number=2), trial("a", number=3)]))
+    text = printed(repeated([trial("a"), trial("a", FAILED, number=2), trial("a", number=3)]))
 
     assert re.search(
         r"^FAIL   support/a 2/3 passed +0\.12s  ExactMatch 0\.00\.\.1\.00 \(1 of 3 failed\)  FLAKY 2/3$",
@@ -71,7 +71,7 @@ def test_a_case_that_passes_sometimes_is_called_flaky_with_the_range_of_its_scor
 
 def test_a_skip_and_a_warning_are_said_once_a_case() -> None:
     skipped = five(SKIPPED, "old", reason="the contract has ended")
-    text = told(repeated([*skipped, *five(PASSED, "new", warnings=("no usage",))]))
+    text = printed(repeated([*skipped, *five(PASSED, "new", warnings=("no usage",))]))
 
     assert text.count("the contract has ended") == 1
     assert text.count("no usage") == 1
@@ -79,7 +79,7 @@ def test_a_skip_and_a_warning_are_said_once_a_case() -> None:
     assert re.search(r"^PASS   support/new 5/5 passed +0\.12s  ExactMatch 1\.00$", text, re.MULTILINE)
 
 
-def test_a_block_is_told_when_the_last_trial_is_kept_and_not_before() -> None:
+def test_a_case_is_printed_when_its_last_trial_is_stored_and_not_before() -> None:
     run = repeated(five())
     out = io.StringIO()
     terminal = PlainTerminal(out, environ={})
@@ -93,17 +93,17 @@ def test_a_block_is_told_when_the_last_trial_is_kept_and_not_before() -> None:
     assert "FAIL   support/a 0/5 passed" in out.getvalue()
 
 
-def test_a_case_that_was_interrupted_is_told_at_the_end_with_what_was_made() -> None:
+def test_a_case_that_was_interrupted_is_shown_at_the_end_with_the_trials_that_ran() -> None:
     run = repeated(five()[:2], interrupted=True, note="interrupted; run it with --resume to continue")
     run.planned_trials = {("support", "a"): 5}
 
-    assert re.search(r"^FAIL   support/a 0/2 passed .*\(2 of 5 trials run\)$", told(run), re.MULTILINE)
+    assert re.search(r"^FAIL   support/a 0/2 passed .*\(2 of 5 trials run\)$", printed(run), re.MULTILINE)
 
 
 def test_a_resumed_case_counts_the_trials_that_were_there() -> None:
     trials = five()
 
-    text = told(repeated(trials), kept=trials[:3])
+    text = printed(repeated(trials), stored=trials[:3])
 
     assert re.search(r"^FAIL   support/a 0/5 passed ", text, re.MULTILINE)
 
@@ -127,7 +127,7 @@ def test_the_live_display_tells_a_repeated_failure_once_and_no_pass() -> None:
 
 
 def test_verbose_tells_every_trial() -> None:
-    text = told(repeated(five()), verbose=True)
+    text = printed(repeated(five()), verbose=True)
 
     assert len(re.findall("^FAIL   support/a", text, re.MULTILINE)) == 5
 
@@ -135,7 +135,7 @@ def test_verbose_tells_every_trial() -> None:
 def test_a_case_that_the_gate_asks_again_is_explained_once() -> None:
     run = make_run([trial("a", FAILED), trial("b"), *five()[1:]])
 
-    text = told(run)
+    text = printed(run)
 
     assert len(re.findall("^FAIL   support/a", text, re.MULTILINE)) == 1
     assert text.count("How long do refunds take?") == 1
@@ -144,7 +144,7 @@ def test_a_case_that_the_gate_asks_again_is_explained_once() -> None:
 def test_errors_beside_failures_are_counted_apart() -> None:
     broken = trial("a", ERROR, None, number=3, reason="the network was down")
 
-    text = told(repeated([trial("a", FAILED), trial("a", FAILED, number=2), broken]))
+    text = printed(repeated([trial("a", FAILED), trial("a", FAILED, number=2), broken]))
 
     assert "FAIL   support/a 0/3 passed, 1 error" in text
     assert re.search(r"^       1 time +the network was down$", text, re.MULTILINE)

@@ -58,7 +58,7 @@ def narrate(run: Run, listener: object) -> None:
     listener.finished(run, judge(run))
 
 
-def told(run: Run, **options: bool) -> str:
+def printed(run: Run, **options: bool) -> str:
     out = io.StringIO()
     narrate(run, PlainTerminal(out, environ={}, **options))
     return out.getvalue()
@@ -73,7 +73,7 @@ def on_bytes(run: Run, encoding: str) -> str:
 
 
 def test_a_small_run_looks_as_recorded() -> None:
-    assert matches_golden("terminal.txt", told(small_run()))
+    assert matches_golden("terminal.txt", printed(small_run()))
 
 
 def on_terminal(width: int, encoding: str = "utf-8") -> str:
@@ -144,7 +144,7 @@ def test_folded_text_has_the_same_words_in_lines_that_fit(text: str, room: int) 
 
 
 def test_quiet_leaves_only_the_verdicts() -> None:
-    lines = told(small_run(), quiet=True).splitlines()
+    lines = printed(small_run(), quiet=True).splitlines()
 
     assert lines == [
         "FAILED  support: 1 of 5 cases passed",
@@ -157,12 +157,12 @@ def test_quiet_leaves_only_the_verdicts() -> None:
 def test_verbose_explains_passing_trials_too() -> None:
     run = make_run([trial("hours", PASSED, "At nine.", score(reasoning="both say nine"))])
 
-    assert "both say nine" in told(run, verbose=True)
-    assert "both say nine" not in told(run)
+    assert "both say nine" in printed(run, verbose=True)
+    assert "both say nine" not in printed(run)
 
 
 def test_a_failure_tells_expected_got_calls_and_reason_where_it_happens() -> None:
-    text = told(small_run())
+    text = printed(small_run())
     block = text[text.index("FAIL   support/refund-policy") : text.index("ERROR  support/tone")]
 
     for part in (
@@ -175,7 +175,7 @@ def test_a_failure_tells_expected_got_calls_and_reason_where_it_happens() -> Non
 
 
 def test_repeats_carry_their_number() -> None:
-    text = told(make_run([trial("a"), trial("a", number=2)]))
+    text = printed(make_run([trial("a"), trial("a", number=2)]))
 
     assert re.search(r"^PASS   support/a +0\.12s", text, re.MULTILINE)
     assert re.search(r"^PASS   support/a #2 +0\.12s", text, re.MULTILINE)
@@ -206,7 +206,7 @@ def test_nothing_an_agent_says_can_act_on_the_terminal() -> None:
         warnings=(HOSTILE,),
         reason=HOSTILE,
     )
-    text = told(make_run([hostile], note=HOSTILE, store=HOSTILE, id=HOSTILE), verbose=True)
+    text = printed(make_run([hostile], note=HOSTILE, store=HOSTILE, id=HOSTILE), verbose=True)
 
     assert set(re.findall(r"[\x00-\x1f\x7f-\x9f\u202e\ud800-\udfff]", text)) == {"\n"}
     assert "\\x1b[2J" in text
@@ -223,13 +223,13 @@ def test_visible_text_holds_no_control_characters_and_keeps_the_rest(text: str) 
 
 
 def test_a_name_with_line_breaks_stays_on_one_line() -> None:
-    text = told(make_run([trial("two\nlines")]))
+    text = printed(make_run([trial("two\nlines")]))
 
     assert "support/two\\nlines" in text
 
 
-def test_a_huge_answer_is_cut_and_its_length_told() -> None:
-    text = told(make_run([trial("big", FAILED, "x" * 10_000_000)]))
+def test_a_huge_answer_is_cut_and_its_length_shown() -> None:
+    text = printed(make_run([trial("big", FAILED, "x" * 10_000_000)]))
 
     assert len(text) < 3_000
     assert "(10,000,000 characters in all)" in text
@@ -238,15 +238,15 @@ def test_a_huge_answer_is_cut_and_its_length_told() -> None:
 def test_the_lines_left_out_of_an_answer_are_not_miscounted() -> None:
     lines = [f"line {number}" for number in range(100)]
 
-    assert "... (1 more line)" in told(make_run([trial("a", FAILED, "\n".join(lines[:13]))]))
-    long = told(make_run([trial("a", FAILED, "\n".join(lines))]))
+    assert "... (1 more line)" in printed(make_run([trial("a", FAILED, "\n".join(lines[:13]))]))
+    long = printed(make_run([trial("a", FAILED, "\n".join(lines))]))
     assert "... (789 characters in all)" in long
     assert "more lines" not in long
 
 
 def test_what_follows_the_names_stays_in_line_also_after_long_and_wide_ones() -> None:
     names = ["short", "a-name-longer-than-the-column-is-wide", "then-short", "日本語"]
-    text = told(make_run([trial(name) for name in names]))
+    text = printed(make_run([trial(name) for name in names]))
 
     lines = [line for line in text.splitlines() if line.startswith("PASS ")]
     places = [line.index(" 0.12s") + (3 if "日本語" in line else 0) for line in lines]
@@ -255,7 +255,7 @@ def test_what_follows_the_names_stays_in_line_also_after_long_and_wide_ones() ->
 
 def test_the_summary_does_not_call_a_need_what_only_informs() -> None:
     informs = replace(score(FAILED, 0.2, "BLEU"), report_only=True)
-    text = told(make_run([trial("a", PASSED, "x", score(), informs)]))
+    text = printed(make_run([trial("a", PASSED, "x", score(), informs)]))
 
     assert re.search(r"^  BLEU +0\.200 \[.*\]  report only +1 failed$", text, re.MULTILINE)
     assert re.search(r"^  ExactMatch +1\.000 \[.*\]  threshold 0\.5 ", text, re.MULTILINE)
@@ -266,25 +266,25 @@ def test_how_to_go_on_after_an_interruption_is_said_once() -> None:
     cut_off = make_run([trial("a")], interrupted=True, note="the run was cut off")
 
     for run in (told_already, cut_off):
-        assert told(run).count("--resume") == 1
-        assert "1 of 1 trial" in told(run)
+        assert printed(run).count("--resume") == 1
+        assert "1 of 1 trial" in printed(run)
 
 
 def test_the_name_of_a_usual_metric_stands_on_the_line_of_its_reason() -> None:
     run = make_run([trial("a", FAILED, "x", score(FAILED, 0.0, "tool_trajectory_avg_score", reasoning="other calls"))])
 
-    assert re.search(r"^ +tool_trajectory_avg_score  0\.00 < 0\.50: other calls$", told(run), re.MULTILINE)
+    assert re.search(r"^ +tool_trajectory_avg_score  0\.00 < 0\.50: other calls$", printed(run), re.MULTILINE)
 
 
 def test_an_answer_of_many_lines_is_cut() -> None:
-    text = told(make_run([trial("poem", FAILED, "\n".join("abcdefghij"[:1] * 200))]))
+    text = printed(make_run([trial("poem", FAILED, "\n".join("abcdefghij"[:1] * 200))]))
 
     assert "more lines)" in text
     assert len(text.splitlines()) < 60
 
 
-def test_a_score_just_below_its_threshold_is_told_apart_from_it() -> None:
-    text = told(make_run([trial("close", FAILED, "x", score(FAILED, 0.49996))]))
+def test_a_score_just_below_its_threshold_is_shown_as_below_it() -> None:
+    text = printed(make_run([trial("close", FAILED, "x", score(FAILED, 0.49996))]))
 
     assert "0.49996 < 0.50000" in text
 
@@ -328,25 +328,25 @@ def test_what_is_loaded_is_said_on_a_terminal() -> None:
 def test_a_warning_is_said_once_and_a_flood_is_counted() -> None:
     trials = [trial(f"c{n}", warnings=("the same", f"warning {n}")) for n in range(50)]
 
-    text = told(make_run(trials))
+    text = printed(make_run(trials))
 
     assert text.count("the same") == 1
     assert "31 more warnings not shown" in text
 
 
 def test_an_interrupted_run_says_how_to_go_on() -> None:
-    text = told(make_run([trial("a")], interrupted=True, note="interrupted by Ctrl-C"))
+    text = printed(make_run([trial("a")], interrupted=True, note="interrupted by Ctrl-C"))
 
     assert "--resume" in text
 
 
-def test_an_empty_run_is_told_without_a_crash() -> None:
-    assert "ERROR   nothing ran that could pass or fail" in told(make_run([]))
+def test_an_empty_run_is_printed_without_a_crash() -> None:
+    assert "ERROR   nothing ran that could pass or fail" in printed(make_run([]))
 
 
-def test_the_run_says_where_it_is_kept() -> None:
-    assert "proctor show 20260101-000000-cafe" in told(make_run([trial("a")]))
-    assert "proctor show" not in told(make_run([trial("a")], store=None))
+def test_the_run_says_where_it_is_saved() -> None:
+    assert "proctor show 20260101-000000-cafe" in printed(make_run([trial("a")]))
+    assert "proctor show" not in printed(make_run([trial("a")], store=None))
 
 
 def test_a_closed_pipe_stops_the_output_and_not_the_run() -> None:
@@ -427,7 +427,7 @@ def test_the_live_display_tells_counts_rate_cost_and_time_left() -> None:
     assert words == "12/40  11 passed, 1 failed  2.0/s · $0.2500 · 14s left"
 
 
-def test_the_live_display_of_a_resumed_run_counts_what_was_kept() -> None:
+def test_the_live_display_of_a_resumed_run_counts_stored_trials() -> None:
     terminal = LiveTerminal(FakeTerminal(), environ={"TERM": "xterm"})
     terminal._planned, terminal._stored = 40, 10
     terminal._counts.update({PASSED: 2})
@@ -480,7 +480,7 @@ def test_many_workers_are_summed_up_in_one_line() -> None:
     assert re.search("40 of 40 workers +80 running, 400 done", lines)
 
 
-def test_what_happens_to_workers_is_told_on_any_terminal_but_a_quiet_one() -> None:
+def test_what_happens_to_workers_is_shown_on_any_terminal_but_a_quiet_one() -> None:
     for quiet in (False, True):
         stream = io.StringIO()
         terminal = PlainTerminal(stream, quiet=quiet, environ={})

@@ -7,7 +7,7 @@
   const toggles = [...bar.querySelectorAll("[data-toggle]")];
   const trials = [...document.querySelectorAll(".trial")];
   const rows = new Map([...document.querySelectorAll("tr[data-row]")].map((row) => [row.dataset.row, row]));
-  const told = new Set(trials.map((trial) => trial.dataset.row));
+  const rowsWithTrials = new Set(trials.map((trial) => trial.dataset.row));
   const texts = new WeakMap();
 
   const pressed = (toggle) => toggle.getAttribute("aria-pressed") === "true";
@@ -19,19 +19,19 @@
 
   const apply = () => {
     const words = find.value.toLowerCase().split(/\s+/).filter(Boolean);
-    const wanted = new Set(toggles.filter((t) => pressed(t)).map((t) => t.dataset.toggle));
-    const kept = new Set();
+    const outcomes = new Set(toggles.filter((t) => pressed(t)).map((t) => t.dataset.toggle));
+    const matchingRows = new Set();
     let count = 0;
     for (const trial of trials) {
-      const fits = wanted.has(trial.dataset.outcome) && words.every((word) => textOf(trial).includes(word));
+      const fits = outcomes.has(trial.dataset.outcome) && words.every((word) => textOf(trial).includes(word));
       trial.hidden = !fits;
       if (fits) {
         count += 1;
-        kept.add(trial.dataset.row);
+        matchingRows.add(trial.dataset.row);
       }
     }
     const filtered = count !== trials.length;
-    for (const [number, row] of rows) row.hidden = told.has(number) ? !kept.has(number) : filtered;
+    for (const [number, row] of rows) row.hidden = rowsWithTrials.has(number) ? !matchingRows.has(number) : filtered;
     shown.textContent = !filtered ? "" : `${count} of ${trials.length} shown`;
   };
 

@@ -16,7 +16,7 @@
     }
   };
 
-  // What scrolls is reached by the keyboard; what does not is no stop on the way.
+  // Only boxes that scroll can be focused with the keyboard.
   const scrollers = () => {
     for (const box of all("pre")) {
       if (box.scrollHeight > box.clientHeight + 1 || box.scrollWidth > box.clientWidth + 1) box.tabIndex = 0;
@@ -24,7 +24,7 @@
   };
   addEventListener("toggle", scrollers, true);
 
-  // The part of the page that changes is taken anew from the server, so that there is one way to make it.
+  // The part of the page that changes is fetched from the server again, so that only the server renders it.
   let loading;
   const swap = async (address, { keepForm = true } = {}) => {
     loading?.abort();
@@ -68,9 +68,9 @@
     if (!form) return;
     let waiting;
     const apply = () => {
-      const given = new URLSearchParams();
-      for (const [name, value] of new FormData(form)) if (value && !(name === "sort" && value === "worst")) given.set(name, value);
-      const address = `${location.pathname}?${given}`;
+      const query = new URLSearchParams();
+      for (const [name, value] of new FormData(form)) if (value && !(name === "sort" && value === "worst")) query.set(name, value);
+      const address = `${location.pathname}?${query}`;
       history.replaceState(null, "", address);
       swap(address);
     };
@@ -87,7 +87,7 @@
 
   const follow = () => {
     if (!body.dataset.live || !window.EventSource) return;
-    // A browser keeps few connections to one server: pages that are not looked at leave theirs to others.
+    // A browser opens few connections per server, so pages that are not visible close theirs.
     let events;
     let waiting;
     const open = () => {
