@@ -26,7 +26,7 @@ PEERS = {
 
 @dataclass(frozen=True, slots=True)
 class Interpreter:
-    """A Python with what is installed beside it."""
+    """A Python and the packages that are installed in it."""
 
     python: Path
 

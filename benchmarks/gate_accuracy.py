@@ -1,7 +1,7 @@
 """How often the gate is red, with and without a regression, and how many trials it takes.
 
 Simulated agents with known pass rates drive the shipped gate, so the truth is known; the gates that people write by
-hand stand beside it. A last table shows how often `proctor compare` calls two runs of one and the same agent different.
+hand are next to it. A last table shows how often `proctor compare` calls two runs of one and the same agent different.
 
     python benchmarks/gate_accuracy.py                   # quick and rough
     python benchmarks/gate_accuracy.py --suites 1000     # the figures of docs/gate.md; a few minutes
@@ -33,13 +33,13 @@ from table import Row, at_most
 Rates = list[float]
 
 
-def usual_suite(rng: random.Random, cases: int) -> Rates:
+def default_suite(rng: random.Random, cases: int) -> Rates:
     """Seven of ten cases nearly certain, three of ten flaky."""
     return [rng.betavariate(60, 1) if rng.random() < 0.7 else rng.betavariate(5, 2) for _ in range(cases)]
 
 
 MIXTURES: dict[str, Callable[[random.Random, int], Rates]] = {
-    "70 % near-certain, 30 % flaky": usual_suite,
+    "70 % near-certain, 30 % flaky": default_suite,
     "all near-certain": lambda rng, cases: [rng.betavariate(60, 1) for _ in range(cases)],
     "all always pass": lambda rng, cases: [1.0] * cases,
     "all flaky": lambda rng, cases: [rng.betavariate(5, 2) for _ in range(cases)],
@@ -159,13 +159,13 @@ def simulate(setting: Setting) -> tuple[float, float, float]:
 
 
 def main_table(options: argparse.Namespace, pool: ProcessPoolExecutor) -> Iterator[str]:
-    usual = next(iter(MIXTURES))
+    default = next(iter(MIXTURES))
     yield "Red builds, and trials per case:\n"
     yield f"| cases | recorded | gate | {' | '.join(CHANGES)} |"
     yield "|---|---|---|" + "---|" * len(CHANGES)
     rows = [(cases, trials, gate) for cases in options.cases for trials in options.recorded for gate in GATES]
     settings = [
-        (gate, usual, change, cases, (trials,), options.suites, options.seed)
+        (gate, default, change, cases, (trials,), options.suites, options.seed)
         for cases, trials, gate in rows
         for change in CHANGES
     ]
@@ -213,7 +213,7 @@ def false_differences(setting: tuple[int, int, int, int]) -> tuple[int, int]:
     cases = [Case(f"case-{n}", (Turn("q", Expected(output="a")),), evaluators=evaluators) for n in range(count)]
     worse_or_better = differing = 0
     for _ in range(pairs):
-        rates = usual_suite(rng, count)
+        rates = default_suite(rng, count)
         one, other = (run_of(name, cases, rates, repeats, rng) for name in ("one", "other"))
         comparison = compare_runs(one, other)
         worse_or_better += comparison.verdict in ("regression", "improvement")
@@ -232,7 +232,7 @@ def comparison_table(pairs: int, seed: int, pool: ProcessPoolExecutor) -> Iterat
 
 
 def measure_gate_accuracy(suites: int) -> list[Row]:
-    """False alarms and trials per case of the usual suite: 50 cases with ten recorded trials each, nothing changed."""
+    """False alarms and trials per case of the default suite: 50 cases with ten recorded trials each, no change."""
     red, _, trials = simulate(("**proctor**", next(iter(MIXTURES)), "nothing changed", 50, (10,), suites, 1))
     return [
         at_most(f"gate, nothing changed: red builds of {suites}", 100 * red, 100 * FALSE_ALARMS, " %"),

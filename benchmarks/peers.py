@@ -1,4 +1,4 @@
-"""Proctor beside other tools on the same trivial cases, in one run.
+"""Compares Proctor with other tools on the same trivial cases, in one run.
 
 Every contender gets an agent that echoes, an exact comparison and an edit distance, and stores its results on disk. It
 runs one case, which is what starting costs, and many. Two ratios have limits: the time of one case from start, and the

@@ -1,5 +1,5 @@
 """What it costs to start: `proctor --help`, one case in each format, and the pytest plugin of a session that has no use
-for it. The CPU time of `python -c pass` and of pytest without the plugin stand beside it.
+for it. The CPU time of `python -c pass` and of pytest without the plugin are next to it.
 
 Measured with the base install and nothing else, everything compiled and in the file cache.
 """

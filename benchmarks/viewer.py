@@ -1,8 +1,8 @@
-"""How long `proctor view` takes to open the page of a large run, beside an earlier version in the same run.
+"""How long `proctor view` takes to open the page of a large run, compared with an earlier version in the same run.
 
     python benchmarks/viewer.py --before REF [--trials 10000 50000]
 
-Both versions run the same suite and then serve it. The viewer is started anew for each measurement: `first` is the page
+Both versions run the same suite and then serve it. The viewer is restarted for each measurement: `first` is the page
 of a run that it has not read yet, `again` the same page once more, `words` the search for a word. Figures are medians
 of the rounds, which alternate between the versions, and what counts is their ratio. It is the CPU time of the viewer's
 process: on a machine that does nothing else it is the time that a person waits.

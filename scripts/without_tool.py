@@ -46,7 +46,7 @@ def main() -> int:
 
 
 def _split(words: list[str]) -> tuple[list[str], str, list[str]]:
-    """What stands before and after `--`."""
+    """The arguments before and after `--`."""
     place = words.index("--") if "--" in words else len(words)
     return words[:place], "--", words[place + 1 :]
 

@@ -253,7 +253,7 @@ def _has_word(text: str, word: str) -> bool:
 
 
 def _states_reference(row: Row, position: int) -> bool:
-    """The negation stands in a sentence that gives the reference after it."""
+    """The negation is in a sentence that gives the reference after it."""
     answer = row["answer"]
     stop = re.search(r"[.!?;](?:\s|$)|, (?:and|but|while|which)", answer[position:])
     rest = answer[position : position + stop.start() if stop else len(answer)].lower()

@@ -1,4 +1,4 @@
-"""A loan advisor that plans by rules instead of a model, so that its examination needs no key and no network."""
+"""A loan advisor that plans by rules instead of a model, so that testing it needs no API key and no network."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ _ADVISOR = Advisor()
 
 
 def agent(question: str | Mapping[str, str], state: dict[str, Any]) -> str:
-    """The agent under examination. Formats with named arguments send the question as an object."""
+    """The agent to test. Formats with named arguments send the question as an object."""
     return _ADVISOR.answer(text_of(question), state)
 
 

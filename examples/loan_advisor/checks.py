@@ -58,8 +58,8 @@ def one_call_that_holds(evaluable: Evaluable) -> Evaluation | None:
 def amounts_come_from_somewhere(context: GraderContext) -> float:
     """A grader: no sum of money in the answer is made up; the user, a tool or the reference mentions it."""
     results = " ".join(to_text(invocation.result) for invocation in context.tool_invocations)
-    told = amounts_in(f"{context.turn_input} {context.ground_truth} {results}") | _numbers_in(results)
-    return float(amounts_in(context.agent_response) <= told)
+    allowed = amounts_in(f"{context.turn_input} {context.ground_truth} {results}") | _numbers_in(results)
+    return float(amounts_in(context.agent_response) <= allowed)
 
 
 def _numbers_in(text: str) -> set[Decimal]:

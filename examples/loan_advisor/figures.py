@@ -77,7 +77,7 @@ def _value(match: re.Match[str]) -> Decimal:
 
 
 def _role(before: str, after: str) -> str:
-    """What a sum stands for: the last telling word before it, unless a loan is named right after it."""
+    """What an amount means: the last keyword before it, unless a loan is named right after it."""
     words = list(_ROLE.finditer(before))
     if _IS_LOAN.match(after) or not words:
         return "loan"

@@ -91,7 +91,7 @@ class LoanComparison(BaseModel):
     cheapest: str
     lowest_payment: str
     saving: Decimal
-    """What the cheapest saves in total against the dearest."""
+    """What the cheapest saves in total compared with the most expensive."""
     tradeoff: Tradeoff
 
 

@@ -15,7 +15,7 @@ Command = Callable[..., Any]
 
 
 @pytest.mark.parametrize("agent", ["huge", "deep_and_large", "endless_stream", "endless_async_stream"])
-def test_an_answer_that_is_too_large_fails_its_trial_with_its_head_kept(
+def test_an_answer_that_is_too_large_fails_its_trial_and_keeps_its_beginning(
     proctor_process: Command, suite: Command, agent: str
 ) -> None:
     suite(agent)
@@ -133,7 +133,7 @@ def test_whatever_an_agent_raises_is_its_own_trials(
         ("slow_reason_check", "gave no score within 1 s"),
     ],
 )
-def test_whatever_an_evaluator_does_is_an_error_of_its_own(
+def test_whatever_an_evaluator_does_is_only_its_own_error(
     proctor_process: Command, suite: Command, check: str, reason: str
 ) -> None:
     suite("echo", count=3, evaluators=f"['agents.py:{check}', ExactMatch]")

@@ -59,7 +59,7 @@ def cases(*ids: str) -> str:
 
 
 @pytest.mark.parametrize("where", ["setup", "teardown"])
-def test_a_hook_of_an_application_that_raises_is_told_and_no_suite_is_lost(
+def test_a_hook_of_an_application_that_raises_is_reported_and_no_suite_is_lost(
     proctor_process: Command, project: Path, where: str
 ) -> None:
     (project / "app.py").write_text(APP)
@@ -77,7 +77,7 @@ def test_a_hook_of_an_application_that_raises_is_told_and_no_suite_is_lost(
 
 
 @pytest.mark.parametrize("error", RAISED, ids=NAMES)
-def test_a_listener_that_raises_reaches_its_caller_and_every_finished_trial_is_kept(
+def test_a_listener_that_raises_reaches_its_caller_and_every_finished_trial_is_stored(
     tmp_path: Path, error: BaseException
 ) -> None:
     (tmp_path / "suite.yaml").write_text(f"name: desk\nsettings: {{parallel: 1}}\ncases:\n{cases('a', 'b', 'c')}")
@@ -128,7 +128,7 @@ def test_a_progress_callback_that_raises_is_a_warning_and_every_test_is_in_the_r
 
 @pytest.mark.needs("deepeval")
 @pytest.mark.parametrize("error", RAISED, ids=NAMES)
-def test_a_metric_that_raises_is_an_error_of_its_own_and_the_others_are_measured(error: BaseException) -> None:
+def test_a_metric_that_raises_is_only_its_own_error_and_the_others_are_measured(error: BaseException) -> None:
     from proctor.compat.deepeval import BaseMetric, DisplayConfig, ErrorConfig, LLMTestCase, evaluate
 
     class Failing(BaseMetric):

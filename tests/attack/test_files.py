@@ -127,7 +127,7 @@ def test_checking_a_suite_runs_nothing_that_it_names(
     assert "did you mean 'agent'?" in ended.out
 
 
-def test_problems_of_a_suite_are_told_and_nothing_it_names_is_run(proctor_process: Command, project: Path) -> None:
+def test_problems_of_a_suite_are_reported_and_nothing_it_names_is_run(proctor_process: Command, project: Path) -> None:
     (project / "marks.py").write_text("from pathlib import Path\nPath('ran.txt').write_text('x')\n")
     (project / "suite.yaml").write_text("agent: marks.py:agent\ncases: [{input: a, expected: a, nonsense: 1}]\n")
     ended = proctor_process("test", "suite.yaml")

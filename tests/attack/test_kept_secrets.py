@@ -46,7 +46,7 @@ def assert_kept_nowhere(project: Path, said: str, *secrets: str) -> None:
 REPORTS = ("--md", "out.md", "--json", "out.json", "--junit", "out.xml", "--html", "out.html", "--csv", "out.csv")
 
 
-def test_a_key_in_an_exception_is_kept_nowhere(proctor_process: Command, suite: Command, project: Path) -> None:
+def test_a_key_in_an_exception_is_stored_nowhere(proctor_process: Command, suite: Command, project: Path) -> None:
     suite("echo", count=1)
     (project / "leak.py").write_text(f"def agent(q):\n    raise ValueError('refused: api_key={KEY} for {KEY}')\n")
     ended = proctor_process("test", "suite.yaml", "-v", "--agent", "leak.py:agent", *REPORTS)
@@ -67,7 +67,7 @@ def test_a_server_that_echoes_the_token_header_gives_it_to_no_report(
     assert_kept_nowhere(project, ended.out + ended.err, KEY, PLAIN)
 
 
-def test_a_judges_key_that_comes_back_in_an_error_is_kept_nowhere(
+def test_a_judges_key_that_comes_back_in_an_error_is_stored_nowhere(
     proctor_process: Command, suite: Command, project: Path
 ) -> None:
     suite("echo", count=1, evaluators="[{GEval: {criteria: it is polite}}]")

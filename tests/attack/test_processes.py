@@ -42,12 +42,14 @@ def test_an_agent_that_ends_the_process_is_no_pass(proctor_process: Command, sui
     assert "3 of 4 cases passed" in resumed.out
 
 
-def test_an_evaluator_that_ends_the_process_is_no_pass(proctor_process: Command, suite: Command) -> None:
+def test_an_evaluator_that_ends_the_process_does_not_pass(proctor_process: Command, suite: Command) -> None:
     suite("echo", evaluators="['agents.py:exiting_check']")
     assert proctor_process("test", "suite.yaml").code == 4
 
 
-def test_rescoring_with_an_evaluator_that_ends_the_process_is_no_pass(proctor_process: Command, suite: Command) -> None:
+def test_rescoring_with_an_evaluator_that_ends_the_process_does_not_pass(
+    proctor_process: Command, suite: Command
+) -> None:
     suite("echo")
     assert proctor_process("test", "suite.yaml").code == 0
     ended = proctor_process("rescore", "-e", "agents.py:exiting_check")
@@ -60,7 +62,7 @@ def test_a_thread_that_exits_ends_itself_alone(proctor_process: Command, suite: 
     assert proctor_process("test", "suite.yaml").code == 0
 
 
-def test_a_verdict_stands_whatever_happens_when_python_ends(proctor_process: Command, suite: Command) -> None:
+def test_a_verdict_stays_whatever_happens_when_python_ends(proctor_process: Command, suite: Command) -> None:
     suite("exits_at_the_end")
     ended = proctor_process("test", "suite.yaml")
     assert ended.code == 1
@@ -118,7 +120,7 @@ def test_descendants_of_a_command_end_with_their_trial(proctor_process: Command,
     assert running_with(wanted) == []
 
 
-def test_a_command_that_answered_has_answered_whoever_holds_its_output(
+def test_a_command_that_answered_has_answered_even_if_another_process_holds_its_output(
     proctor_process: Command, suite: Command, project: Path
 ) -> None:
     suite("echo", count=1)
@@ -150,7 +152,7 @@ def test_a_signal_stops_the_run_cleanly_once_however_it_is_sent(
     assert b"--resume to continue" in out
 
 
-def test_a_command_that_was_stopped_goes_on_when_it_is_continued(
+def test_a_command_that_was_stopped_continues_when_it_is_resumed(
     project: Path, suite: Command, environment: dict[str, str]
 ) -> None:
     suite("slow", count=8, settings="{parallel: 1}")
@@ -162,7 +164,7 @@ def test_a_command_that_was_stopped_goes_on_when_it_is_continued(
     assert (process.returncode, err) == (0, b"")
 
 
-def test_killing_the_command_leaves_no_process_and_resume_goes_on(
+def test_killing_the_command_leaves_no_process_and_resume_continues(
     project: Path, suite: Command, proctor_process: Command, environment: dict[str, str]
 ) -> None:
     suite("slow", count=6, settings="{parallel: 2}")
@@ -176,7 +178,7 @@ def test_killing_the_command_leaves_no_process_and_resume_goes_on(
     assert set(asked) == {f"q{n}" for n in range(1, 7)}
 
 
-def test_resuming_when_every_trial_is_kept_asks_no_agent(
+def test_resuming_when_every_trial_is_stored_calls_no_agent(
     project: Path, suite: Command, proctor_process: Command
 ) -> None:
     suite("echo")
@@ -191,7 +193,7 @@ def test_resuming_when_every_trial_is_kept_asks_no_agent(
     assert (project / "report.json").exists()
 
 
-def test_record_with_an_agent_that_ends_the_process_writes_nothing_and_is_no_success(
+def test_record_with_an_agent_that_ends_the_process_writes_nothing_and_does_not_succeed(
     proctor_process: Command, suite: Command
 ) -> None:
     path = suite("exits")

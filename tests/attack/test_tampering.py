@@ -99,7 +99,7 @@ def test_what_ends_a_run_from_within_is_one_line_and_no_pass(
     assert ended.err.count("\n") <= 1
 
 
-def test_a_recursion_limit_that_leaves_no_stack_is_no_pass_without_a_verdict(
+def test_a_recursion_limit_that_leaves_no_stack_without_a_verdict_does_not_pass(
     proctor_process: Command, write: Command
 ) -> None:
     write(["q-first", "no-stack", "q-last"])

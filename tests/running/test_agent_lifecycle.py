@@ -96,7 +96,7 @@ def test_a_step_that_fails_names_the_agent_and_the_reason(step: str, kind: type[
         asyncio.run(work())
 
 
-def test_an_agent_that_does_not_start_in_time_is_given_up() -> None:
+def test_an_agent_that_does_not_start_in_time_is_an_error() -> None:
     class Slow(Echo):
         async def start(self) -> None:
             await asyncio.sleep(60)

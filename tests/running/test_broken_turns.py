@@ -160,7 +160,7 @@ def test_a_call_that_had_not_come_back_is_among_the_calls() -> None:
     ]
 
 
-def test_what_was_answered_before_stands_before_the_turn_that_broke() -> None:
+def test_what_was_answered_before_comes_before_the_turn_that_broke() -> None:
     def agent(question: str) -> str:
         return question if question == "one" else raises(question)
 
@@ -171,7 +171,7 @@ def test_what_was_answered_before_stands_before_the_turn_that_broke() -> None:
     assert not trial.is_answered
 
 
-def test_only_the_last_attempt_is_kept_of_an_agent_that_was_asked_again() -> None:
+def test_only_the_last_attempt_is_kept_of_an_agent_that_was_called_again() -> None:
     def agent(question: str) -> str:
         find_order("A-17")
         raise ConnectionError("the line is down")
@@ -304,7 +304,7 @@ def test_a_body_in_which_no_answer_can_be_read_is_kept() -> None:
     assert "Your order is lost." in trial.replies[0].text
 
 
-def test_a_refusal_is_told_in_the_reason_and_is_no_part_of_an_answer() -> None:
+def test_a_refusal_is_in_the_reason_and_not_in_the_answer() -> None:
     def answer(handler: Any) -> None:
         handler.send_response(400)
         handler.send_header("content-length", "7")
@@ -346,7 +346,7 @@ def test_a_chat_model_that_breaks_after_a_tool_call_keeps_the_call_and_the_token
     assert reply.text == "I look it up."
 
 
-def test_a_broken_turn_is_kept_in_the_store_with_its_secrets_masked(tmp_path: Path) -> None:
+def test_a_broken_turn_is_stored_with_its_secrets_masked(tmp_path: Path) -> None:
     key = "sk-" + "a1B2" * 12
 
     @proctor.tool

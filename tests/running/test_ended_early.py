@@ -38,7 +38,7 @@ def earlier_store(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_trials_of_an_earlier_version_are_told_apart(earlier_store: Path) -> None:
+def test_trials_of_an_earlier_version_are_distinguished(earlier_store: Path) -> None:
     trials = {trial.case.id: trial for trial in Store(earlier_store).find_run("last").trials}
     assert {name: trial.ended_early for name, trial in trials.items()} == {
         "scored": False,

@@ -145,7 +145,7 @@ def test_an_agent_that_takes_too_long_to_start_is_ended(diary: Diary) -> None:
     assert "could not start" in trial.reason
 
 
-def test_an_agent_that_cannot_stop_is_said_by_the_run_and_fails_no_trial(diary: Diary) -> None:
+def test_an_agent_that_cannot_stop_is_noted_in_the_run_and_fails_no_trial(diary: Diary) -> None:
     diary.on_stop = no_database
     found = run(suite(cases(2)), agent=diary, isolate=True)
 

@@ -79,7 +79,7 @@ def test_a_tool_that_is_still_running_when_time_is_up_does_not_show_up_in_anothe
     assert trials_of(found)[1].replies[0].tool_calls == ()
 
 
-def test_the_calls_of_an_attempt_that_failed_are_not_held_against_the_next() -> None:
+def test_the_calls_of_an_attempt_that_failed_are_not_counted_against_the_next() -> None:
     attempts = []
 
     @proctor.tool

@@ -100,7 +100,7 @@ def test_an_evaluators_own_model_beats_the_suites_judge_and_the_caller_beats_bot
     assert (run.judges[0].model, len(own.asked)) == ("given", 3)
 
 
-def test_options_without_a_name_are_for_whoever_judges(tmp_path: Path) -> None:
+def test_options_without_a_name_apply_to_every_judge(tmp_path: Path) -> None:
     judge = Scripted()
     suite = load([write_project(tmp_path, cases=1)])[0]
     suite = replace(suite, evaluators=(EvaluatorSpec("checks/marks.py:Marked", {"model": {"samples": 3}}),))
@@ -108,7 +108,9 @@ def test_options_without_a_name_are_for_whoever_judges(tmp_path: Path) -> None:
     assert sorted(judge.asked) == [0, 1]
 
 
-def test_the_caller_beats_the_suite_which_beats_what_is_usual(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_caller_beats_the_suite_which_beats_the_configuration(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     suite = load([write_project(tmp_path)])[0]
     judges = {name: Scripted(name=name) for name in ("caller", "suite", "usual")}
     named = replace(suite, judge=judges["suite"])
@@ -147,7 +149,7 @@ def test_fast_leaves_out_what_the_rule_based_judge_has_no_rule_for(tmp_path: Pat
     assert {score.evaluator for trial in run.trials for score in trial.scores} == {"good"}
 
 
-def test_evaluators_without_a_judge_are_not_held_up_by_those_with_one(tmp_path: Path) -> None:
+def test_evaluators_without_a_judge_are_not_delayed_by_those_with_one(tmp_path: Path) -> None:
     let_go = threading.Event()
 
     class Slow(Scripted):
@@ -170,7 +172,7 @@ def test_evaluators_without_a_judge_are_not_held_up_by_those_with_one(tmp_path: 
     assert verdict.outcome is Outcome.PASSED
 
 
-def test_a_run_that_is_resumed_with_another_judge_is_scored_anew_and_asks_no_agent_again(tmp_path: Path) -> None:
+def test_a_run_that_is_resumed_with_another_judge_is_scored_again_and_calls_no_agent_again(tmp_path: Path) -> None:
     suite = write_project(tmp_path, cases=3)
     (tmp_path / "app" / "desk.py").write_text(
         "from pathlib import Path\ndef agent(question):\n"
@@ -186,7 +188,7 @@ def test_a_run_that_is_resumed_with_another_judge_is_scored_anew_and_asks_no_age
     assert (tmp_path / "asked").read_text(encoding="utf-8") == "..."
 
 
-def test_waiting_for_others_is_not_held_against_an_evaluator() -> None:
+def test_waiting_for_others_is_not_counted_against_an_evaluator() -> None:
     from proctor.running.timeouts import TimedOut, Watchdog, run_with_timeout
 
     async def late(seconds: float) -> str:
@@ -202,7 +204,7 @@ def test_waiting_for_others_is_not_held_against_an_evaluator() -> None:
     asyncio.run(main())
 
 
-def test_waiting_for_the_judge_to_be_free_is_no_timeout(tmp_path: Path) -> None:
+def test_waiting_for_the_judge_to_be_free_is_not_a_timeout(tmp_path: Path) -> None:
     with judge_server(marks) as server:
         suite = write_project(tmp_path, judge_at(server, concurrency=1, requests_per_minute=600), cases=6)
         _, verdict = _run(suite, overrides=Settings(parallel=6, evaluator_timeout=30))
@@ -246,7 +248,7 @@ def test_verdicts_that_were_paid_for_survive_the_end_of_the_run(tmp_path: Path) 
     assert (run.judges[0].scores, run.judges[0].calls + run.judges[0].cached) == (3, 3)
 
 
-def test_when_the_budget_is_spent_no_further_trial_is_begun_and_resume_goes_on(tmp_path: Path) -> None:
+def test_when_the_budget_is_spent_no_further_trial_starts_and_resume_continues(tmp_path: Path) -> None:
     suite = write_project(tmp_path, cases=5)
     (tmp_path / "app" / "desk.py").write_text(
         "from proctor import Reply, Usage\ndef agent(question): return Reply(question, usage=Usage(10, 10, 0.4))\n",
@@ -274,12 +276,12 @@ def test_trials_under_way_finish_when_the_budget_is_spent(tmp_path: Path) -> Non
     assert "of 4 trials did not run" in verdict.reason
 
 
-def test_a_cost_that_is_not_known_is_said(tmp_path: Path) -> None:
+def test_a_cost_that_is_unknown_is_reported(tmp_path: Path) -> None:
     run, _ = _run(write_project(tmp_path, cases=2), judge=Scripted(), budget_usd=1.0)
     assert run.unpriced_note == "the cost of 2 answers is not known and not counted"
 
 
-def test_a_kept_run_still_says_who_judged(tmp_path: Path) -> None:
+def test_a_stored_run_still_says_who_judged(tmp_path: Path) -> None:
     with judge_server(lambda asked: says('{"mark": 1.0}', usage=(100, 20))) as server:
         run, _ = _run(write_project(tmp_path, judge_at(server)), store=tmp_path / "s")
     kept = Store(tmp_path / "s").find_run("last")

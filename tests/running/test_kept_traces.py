@@ -65,7 +65,7 @@ def test_a_reused_trial_is_scored_on_the_trace_it_left(tmp_path: Path) -> None:
     assert [(trial.reused, trial.outcome) for trial in trials_of(found)] == [(True, Outcome.PASSED)] * 2
 
 
-def test_a_resumed_run_that_scores_anew_has_the_traces_of_its_answers(tmp_path: Path) -> None:
+def test_a_resumed_run_that_scores_again_has_the_traces_of_its_answers(tmp_path: Path) -> None:
     class Once:
         """Counts on the class: what an agent itself holds is part of it, and a changed one is asked again."""
 
@@ -83,7 +83,7 @@ def test_a_resumed_run_that_scores_anew_has_the_traces_of_its_answers(tmp_path: 
     assert (agent.heard, [trial.reused for trial in trials_of(found)]) == (4, [True, True, False, False])
 
 
-def test_a_kept_run_brings_each_trial_back_with_its_own_trace(tmp_path: Path) -> None:
+def test_a_stored_run_brings_each_trial_back_with_its_own_trace(tmp_path: Path) -> None:
     first, _ = run(suite(cases(64), parallel=64), agent=thinker, store=tmp_path)
     store = Store(tmp_path, create=False)
     kept = list(store.find_run(first.id).trials)
@@ -94,7 +94,7 @@ def test_a_kept_run_brings_each_trial_back_with_its_own_trace(tmp_path: Path) ->
         assert [child.span.kind for child in root.children if isinstance(child.span, ObserveSpan)] == ["tool"]
 
 
-def test_a_trial_in_which_nothing_was_seen_has_no_trace_and_leaves_none(tmp_path: Path) -> None:
+def test_a_trial_without_spans_has_no_trace_and_leaves_none(tmp_path: Path) -> None:
     found = run(suite(cases(2)), agent=echo, store=tmp_path)
     assert [(trial.trace, list(trial.spans)) for trial in trials_of(found)] == [([], []), ([], [])]
     assert Store(tmp_path).traces.rows() == []
@@ -122,7 +122,7 @@ def test_a_tool_that_is_a_span_as_well_is_counted_once(tmp_path: Path) -> None:
     assert [call.name for call in trial.replies[0].tool_calls] == ["look_up"]
 
 
-def test_a_trace_of_fifty_megabytes_is_cut_and_the_run_goes_on(tmp_path: Path) -> None:
+def test_a_trace_of_fifty_megabytes_is_cut_and_the_run_continues(tmp_path: Path) -> None:
     def agent(question: str) -> str:
         with proctor.start_observation(input="x" * 50_000_000, name="huge") as step:
             step.set_output({"short": "kept", "rows": list(range(200_000))})
@@ -154,7 +154,7 @@ def test_a_trial_with_very_many_spans_keeps_the_first_of_them_and_says_so(tmp_pa
     assert "of 20,000 spans" in row.info["cut"]
 
 
-def test_secrets_are_not_kept(tmp_path: Path) -> None:
+def test_secrets_are_not_stored(tmp_path: Path) -> None:
     secrets = {
         "http.request.header.authorization": "Bearer abcdefghijklmnop",
         "headers": {"X-Api-Key": ["k1"], "Cookie": "session=1", "accept": "*/*"},
@@ -199,7 +199,7 @@ def test_traces_of_a_large_run_do_not_stay_in_memory(tmp_path: Path) -> None:
     assert sum(len(trial.spans) for trial in found.trials) == 500
 
 
-def test_a_trace_that_was_lost_from_the_store_is_no_trace(tmp_path: Path) -> None:
+def test_a_trace_that_was_lost_from_the_store_is_missing(tmp_path: Path) -> None:
     import sqlite3
 
     found = run(suite(cases(1)), agent=thinker, store=tmp_path)

@@ -306,7 +306,7 @@ def test_a_case_without_turns_or_without_an_id_is_refused(odd: Case) -> None:
         run(suite([odd]), agent=echo)
 
 
-def test_a_skipped_case_is_not_asked_and_a_suite_of_skipped_cases_does_not_pass() -> None:
+def test_a_skipped_case_is_not_run_and_a_suite_of_skipped_cases_does_not_pass() -> None:
     asked: list[str] = []
 
     def agent(question: str) -> str:

@@ -46,7 +46,7 @@ class Counted:
         return answer
 
 
-def test_rescoring_gives_the_same_result_and_asks_nobody(tmp_path: Path) -> None:
+def test_rescoring_gives_the_same_result_and_calls_no_agent(tmp_path: Path) -> None:
     agent = Counted(b="wrong")
     first = run(suite([case("a"), case("b")]), agent=agent, store=tmp_path)
     second = again(tmp_path)
@@ -77,7 +77,7 @@ def test_answers_that_nothing_could_be_compared_with_can_be_scored_later(tmp_pat
     assert only(again(tmp_path, evaluators=EXACT)).outcome is Outcome.PASSED
 
 
-def test_agents_that_broke_down_have_still_broken_down(tmp_path: Path) -> None:
+def test_agents_that_failed_have_still_failed(tmp_path: Path) -> None:
     agent = Counted(a=ValueError("no"), b=ConnectionError("reset"), c=object())
     first = run(suite([case("a"), case("b"), case("c")], retries=0), agent=agent, store=tmp_path)
     second = again(tmp_path, evaluators=(EvaluatorSpec("MaxSteps", {"steps": 9}),))
@@ -129,7 +129,9 @@ def test_an_answer_is_not_scored_for_a_question_it_was_not_given_to(tmp_path: Pa
 
 
 @pytest.mark.parametrize("content", [None, "{", '{"cases": []}'])
-def test_a_suite_whose_file_is_gone_or_broken_is_scored_as_it_was_kept(content: str | None, tmp_path: Path) -> None:
+def test_a_suite_whose_file_is_missing_or_broken_is_scored_as_it_was_stored(
+    content: str | None, tmp_path: Path
+) -> None:
     path = written(tmp_path, a="a", b="something else")
     run(*load([path]), agent=echo, store=tmp_path / "store")
     path.unlink()
@@ -169,7 +171,7 @@ def test_criteria_of_a_suite_without_a_file_are_remembered(tmp_path: Path) -> No
     assert again(tmp_path)[1].exit_code == 0
 
 
-def test_a_case_that_is_gone_is_left_out_and_one_that_is_new_has_no_answer(tmp_path: Path) -> None:
+def test_a_case_that_was_removed_is_skipped_and_one_that_is_new_has_no_answer(tmp_path: Path) -> None:
     run(*load([written(tmp_path, a="a", b="b")]), agent=echo, store=tmp_path / "store")
     written(tmp_path, b="b", c="c")
 
@@ -262,7 +264,7 @@ def test_reuse_scores_answers_that_could_not_be_scored_before(
     assert only(found).outcome is Outcome.PASSED
 
 
-def test_reuse_asks_again_where_the_agent_broke_down(tmp_path: Path) -> None:
+def test_reuse_calls_the_agent_again_where_the_agent_failed(tmp_path: Path) -> None:
     talk = Case("c", tuple(Turn(text, Expected(output=text)) for text in ("one", "two")), evaluators=EXACT)
     agent = Counted(two=ConnectionError("reset"))
     assert only(run(suite([talk], retries=0), agent=agent, store=tmp_path)).outcome is Outcome.ERROR
@@ -273,7 +275,7 @@ def test_reuse_asks_again_where_the_agent_broke_down(tmp_path: Path) -> None:
     assert not only(found).reused
 
 
-def test_reuse_asks_again_if_the_question_or_the_agent_changed(tmp_path: Path) -> None:
+def test_reuse_calls_the_agent_again_if_the_question_or_the_agent_changed(tmp_path: Path) -> None:
     agent = Counted()
     run(suite([case("a")]), agent=agent, store=tmp_path)
     other = Case("a", (Turn("another question", Expected(output="another question")),))
@@ -297,7 +299,7 @@ def test_reuse_has_an_answer_for_each_repeat_or_asks(tmp_path: Path) -> None:
     assert [trial.reused for trial in found[0].trials] == [True, True, False]
 
 
-def test_without_reuse_the_agent_is_asked_anew(tmp_path: Path) -> None:
+def test_without_reuse_the_agent_is_called_again(tmp_path: Path) -> None:
     agent = Counted()
     for _ in range(2):
         run(suite([case("a")]), agent=agent, store=tmp_path)

@@ -48,7 +48,7 @@ def test_a_run_that_is_killed_twice_is_continued_twice(tmp_path: Path) -> None:
     assert [name for name, *_ in result["trials"]] == ids
 
 
-def test_what_changed_since_is_asked_again_and_nothing_else(tmp_path: Path) -> None:
+def test_what_changed_since_is_run_again_and_nothing_else(tmp_path: Path) -> None:
     ids = project(tmp_path, 40)
     finish(spawn(RUN, cwd=tmp_path, DIE_AT="30"))
     read_prompts(tmp_path)
@@ -62,7 +62,7 @@ def test_what_changed_since_is_asked_again_and_nothing_else(tmp_path: Path) -> N
     assert [name for name, *_ in result["trials"]] == ids
 
 
-def test_a_changed_agent_is_asked_everything_again(tmp_path: Path) -> None:
+def test_a_changed_agent_runs_everything_again(tmp_path: Path) -> None:
     ids = project(tmp_path, 40)
     finish(spawn(RUN, cwd=tmp_path, DIE_AT="30"))
     read_prompts(tmp_path)
@@ -74,7 +74,7 @@ def test_a_changed_agent_is_asked_everything_again(tmp_path: Path) -> None:
     assert [name for name, *_ in result["trials"]] == ids
 
 
-def test_errors_are_asked_again(tmp_path: Path) -> None:
+def test_errors_are_run_again(tmp_path: Path) -> None:
     ids = project(tmp_path, 40)
     finish(spawn(RUN, cwd=tmp_path, DIE_AT="30", OVERLOADED="case-1 case-2"))
     read_prompts(tmp_path)
@@ -101,7 +101,7 @@ def test_cases_that_were_added_or_removed_since_are_taken_into_account(tmp_path:
     assert list(stored_cases(tmp_path).values()) == [fewer]
 
 
-def test_a_finished_run_is_not_continued_but_made_anew(tmp_path: Path) -> None:
+def test_a_finished_run_is_not_continued_but_started_again(tmp_path: Path) -> None:
     ids = project(tmp_path, 5)
     first = run_to_end(tmp_path, "resume")
     read_prompts(tmp_path)
@@ -135,7 +135,7 @@ def test_ctrl_c_ends_a_run_cleanly_with_what_is_done(number: signal.Signals, tmp
     assert statuses(tmp_path) == ["finished"]
 
 
-def test_ctrl_c_is_heard_while_an_agent_starts(tmp_path: Path) -> None:
+def test_ctrl_c_works_while_an_agent_starts(tmp_path: Path) -> None:
     script = """
 import asyncio, sys
 import engine_helpers as under_test
@@ -303,7 +303,7 @@ def test_trials_of_a_continued_run_keep_their_repeats_apart(tmp_path: Path) -> N
     assert result["counts"]["passed"] == 20
 
 
-def test_answers_are_scored_anew_when_an_evaluator_changed_and_nobody_is_asked_again(tmp_path: Path) -> None:
+def test_answers_are_scored_again_when_an_evaluator_changed_and_no_agent_is_called_again(tmp_path: Path) -> None:
     (tmp_path / "agent.py").write_text(
         "import pathlib\n"
         "LOG = pathlib.Path(__file__).with_name('calls.log')\n"

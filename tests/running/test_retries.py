@@ -233,7 +233,7 @@ def test_numbers_of_other_libraries_count_as_numbers(tmp_path: Any) -> None:
 
 
 @pytest.mark.parametrize("count", ["three", float("nan"), float("inf"), 2**70, [1]])
-def test_a_usage_that_is_no_number_is_an_error_of_that_trial_alone(count: Any, tmp_path: Any) -> None:
+def test_a_usage_that_is_not_a_number_is_an_error_of_that_trial_alone(count: Any, tmp_path: Any) -> None:
     found = run(suite([case("bad"), case("good")]), agent=Scripted(Reply(usage=Usage(count))), store=tmp_path)
 
     assert outcomes(found) == {"bad": Outcome.ERROR, "good": Outcome.PASSED}

@@ -65,17 +65,17 @@ def reused(folder: Path, agent: str) -> tuple[int, str]:
 
 
 @pytest.mark.parametrize("kind", ["", "_method", "_object", "_default", "_partial"])
-def test_an_agent_that_holds_other_values_is_asked_itself(tmp_path: Path, kind: str) -> None:
+def test_an_agent_that_holds_other_values_is_called_itself(tmp_path: Path, kind: str) -> None:
     assert reused(tmp_path, f"good{kind}")[0] == 0
     assert reused(tmp_path, f"bad{kind}")[0] == 1
 
 
-def test_the_same_agent_is_not_asked_again(tmp_path: Path) -> None:
+def test_the_same_agent_is_not_called_again(tmp_path: Path) -> None:
     reused(tmp_path, "good_partial")
     assert "from an earlier run" in reused(tmp_path, "good_partial")[1]
 
 
-def test_an_agent_whose_values_cannot_be_compared_is_asked_anew_and_that_is_said(tmp_path: Path) -> None:
+def test_an_agent_whose_values_cannot_be_compared_is_called_again_with_a_warning(tmp_path: Path) -> None:
     reused(tmp_path, "locked")
     code, printed = reused(tmp_path, "locked")
     assert code == 0

@@ -30,7 +30,7 @@ def asked(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_case_whose_file_changed_is_asked_again(asked: Path) -> None:
+def test_a_case_whose_file_changed_is_run_again(asked: Path) -> None:
     (asked / "a.txt").write_text("two")
     trial = only(run(about(asked, expected="two"), agent=last_line, store=asked / "store", reuse=True))
     assert not trial.reused
@@ -45,14 +45,14 @@ def test_a_case_whose_file_only_moved_is_not(asked: Path) -> None:
     assert trial.outcome is Outcome.PASSED
 
 
-def test_a_file_that_is_gone_is_an_error_and_no_old_answer(asked: Path) -> None:
+def test_a_file_that_is_gone_is_an_error_and_reuses_no_answer(asked: Path) -> None:
     (asked / "a.txt").unlink()
     trial = only(run(about(asked), agent=last_line, store=asked / "store", reuse=True))
     assert trial.outcome is Outcome.ERROR
     assert "a.txt cannot be read" in trial.reason
 
 
-def test_a_run_can_be_scored_again_when_its_file_is_gone(asked: Path) -> None:
+def test_a_run_can_be_scored_again_when_its_file_is_missing(asked: Path) -> None:
     (asked / "a.txt").unlink()
     found = rescore(asked / "store", "last", options=RunOptions(backoff=0.0))
     assert only(found).outcome is Outcome.PASSED

@@ -77,7 +77,7 @@ def run(player: Any, what: Suite | None = None, store: Path | None = None, **opt
     return run_suites(request)[0]
 
 
-def test_the_first_message_is_the_start_and_the_others_are_made_up_until_the_user_is_finished() -> None:
+def test_the_first_message_is_the_start_and_the_others_are_generated_until_the_user_is_finished() -> None:
     trial = held(Playing("Order A-1.", "Fine, thanks.", FINISHED))
     assert [turn.input for turn in trial.case.turns] == ["I want a refund.", "Order A-1.", "Fine, thanks."]
     assert [reply.text for reply in trial.replies] == ["1: I want a refund.", "2: Order A-1.", "3: Fine, thanks."]
@@ -154,7 +154,7 @@ def test_an_agent_that_breaks_down_in_a_simulated_conversation_has_failed() -> N
 
 
 @pytest.mark.parametrize("judge", [None, "rules", {"model": "rules"}])
-def test_without_a_model_a_scenario_is_skipped_and_the_agent_is_not_asked(judge: Any) -> None:
+def test_without_a_model_a_scenario_is_skipped_and_the_agent_is_not_called(judge: Any) -> None:
     asked: list[str] = []
     request = RunRequest([suite()], RunOptions(judge=judge), agent=lambda question: asked.append(question) or "yes")
     result, verdict = run_suites(request)
@@ -177,13 +177,13 @@ def test_a_model_that_cannot_be_had_is_found_before_anything_runs() -> None:
         run_suites(RunRequest([suite(told)], RunOptions(), agent=echo))
 
 
-def test_whoever_the_command_line_names_plays_also_where_a_scenario_names_another() -> None:
+def test_the_command_lines_model_plays_the_user_even_if_a_scenario_names_another() -> None:
     player = Playing(FINISHED)
     held(player, suite(Scenario("Hi.", "Say hello.", model="nobody:knows")))
     assert len(player.questions) == 1
 
 
-def test_repetitions_are_told_apart() -> None:
+def test_repetitions_are_distinguished() -> None:
     player = Playing(FINISHED)
     run(player, overrides=Settings(repeat=3, parallel=1))
     assert sorted(player.samples) == [0, 1, 2]
@@ -209,7 +209,7 @@ def test_the_conversation_comes_back_from_the_store_as_it_happened(tmp_path: Pat
     assert (judge.model, judge.scores) == ("player", 0)
 
 
-def test_rescoring_asks_neither_agent_nor_user_and_scores_what_was_said(tmp_path: Path) -> None:
+def test_rescoring_asks_neither_agent_nor_user_and_scores_the_stored_conversation(tmp_path: Path) -> None:
     run(Playing("Order A-1.", FINISHED), store=tmp_path / "s")
     again, verdict = rescore(
         tmp_path / "s",
@@ -285,7 +285,7 @@ def test_the_quality_of_the_simulated_user_can_be_measured() -> None:
 
 
 @pytest.mark.needs("adk")
-def test_whoever_judges_the_user_sees_the_stop_mark_where_the_user_set_it() -> None:
+def test_a_judge_of_the_user_sees_the_stop_mark_where_the_user_set_it() -> None:
     _, lines = measured(Both("Order A-1.", FINISHED))
     assert lines[-2:] == ["agent, turn 2: 2: Order A-1.", "user, after turn 2: </finished>"]
     _, lines = measured(Both("Order A-1.", "Thanks a lot. </finished>"))

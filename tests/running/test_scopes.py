@@ -50,7 +50,7 @@ def test_an_evaluator_sees_each_turn_or_the_whole_conversation() -> None:
 
 
 @pytest.mark.parametrize("own_turn", [0, 1, 2])
-def test_a_turn_with_evaluators_of_its_own_does_not_hide_those_of_the_whole_conversation(own_turn: int) -> None:
+def test_a_turn_with_its_own_evaluators_does_not_hide_those_of_the_whole_conversation(own_turn: int) -> None:
     lists: list[tuple[EvaluatorSpec, ...] | None] = [None, None, None]
     lists[own_turn] = (OWN,)
     trial = only(run(suite([conversation(*lists)], evaluators=(TURN, WHOLE)), agent=echo))
@@ -62,7 +62,7 @@ def test_a_turn_with_evaluators_of_its_own_does_not_hide_those_of_the_whole_conv
     assert WHOLE_SAID in said(trial)
 
 
-def test_a_final_state_is_checked_even_if_the_last_turn_has_evaluators_of_its_own() -> None:
+def test_a_final_state_is_checked_even_if_the_last_turn_has_its_own_evaluators() -> None:
     turn = Turn("hi", Expected(output="hi"), (EvaluatorSpec("ExactMatch"),))
     talk = Case("c", (turn,), evaluators=(EvaluatorSpec("FinalState"),), final_state={"booked": True})
     trial = only(run(suite([talk], evaluators=()), agent=echo))
@@ -78,7 +78,7 @@ def test_scores_stand_in_the_order_in_which_evaluators_are_listed() -> None:
     assert [score.evaluator for score in trial.scores] == ["slow", "ExactMatch", "MaxSteps", "turn"]
 
 
-def test_two_evaluators_of_the_same_name_are_told_apart() -> None:
+def test_two_evaluators_of_the_same_name_are_distinguished() -> None:
     """Else their scores would be averaged into one, and a failing one could hide behind a passing one."""
     specs = (EvaluatorSpec("Regex", {"pattern": "c"}), EvaluatorSpec("Regex", {"pattern": "never"}))
     found = run(suite([case("c")], evaluators=specs, criteria=Criteria(trials="mean", threshold=0.5)), agent=echo)

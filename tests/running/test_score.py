@@ -124,7 +124,7 @@ def test_an_evaluation_without_details_is_an_evaluation() -> None:
     assert scored("no_details").outcome is Outcome.PASSED
 
 
-def test_a_broken_evaluator_says_where_it_broke() -> None:
+def test_a_broken_evaluator_says_where_it_failed() -> None:
     assert f"{Path(__file__).name}:" in only_score(scored("raising")).reasoning
 
 
@@ -226,7 +226,7 @@ print(json.dumps([[t.outcome, [[s.outcome, s.reasoning] for s in t.scores]] for 
     assert good[0] == "passed"
 
 
-def test_an_evaluator_may_have_a_timeout_of_its_own() -> None:
+def test_an_evaluator_may_have_its_own_timeout() -> None:
     assert only_score(scored("hangs", timeout=0.05)).reasoning == "gave no score within 0.05 s"
 
 
@@ -234,7 +234,7 @@ def raises_timeout(evaluable: Evaluable) -> bool:
     raise TimeoutError("the judge is slow")
 
 
-def test_an_evaluator_that_raises_a_timeout_of_its_own_did_not_run_out_of_our_time() -> None:
+def test_an_evaluator_that_raises_its_own_timeout_did_not_run_out_of_our_time() -> None:
     assert "raised TimeoutError: the judge is slow" in only_score(scored("raises_timeout")).reasoning
 
 
@@ -306,7 +306,7 @@ async def wants_anything(evaluable: Evaluable, **rest: Any) -> Evaluation:
     return Evaluation(1.0, f"{sorted(rest)}")
 
 
-def test_evaluators_that_want_the_trace_are_given_it() -> None:
+def test_evaluators_that_want_the_trace_get_it() -> None:
     assert only_score(scored("wants_trace")).reasoning == "trace is None"
     assert only_score(scored("wants_anything")).reasoning == "['trace']"
 

@@ -107,7 +107,7 @@ def selected(chosen: CaseFilter) -> set[str]:
     return {item.id for item in shop().cases if chosen(shop(), item)}
 
 
-def test_a_case_needs_one_of_the_tags_asked_for() -> None:
+def test_a_case_needs_one_of_the_selected_tags() -> None:
     assert selected(CaseFilter(tags=parse_tags(["slow"]))) == {"refund-late"}
     assert selected(CaseFilter(tags=parse_tags(["slow, money", ""]))) == {"refund-late", "refund-early"}
     assert selected(CaseFilter(tags=parse_tags(["sl"]))) == set()

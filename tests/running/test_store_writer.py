@@ -38,14 +38,14 @@ class Looks:
         database.close()
 
 
-def test_every_trial_is_kept_before_anybody_hears_of_it(tmp_path: Path) -> None:
+def test_every_trial_is_stored_before_it_is_reported(tmp_path: Path) -> None:
     looks = Looks(tmp_path / DATABASE_FILE)
     run(suite(cases(100), parallel=10), agent=echo, store=tmp_path, listener=looks)
 
     assert looks.told == 100
 
 
-def test_a_store_that_cannot_be_made_is_a_store_error_before_anything_is_asked(tmp_path: Path) -> None:
+def test_a_store_that_cannot_be_made_is_a_store_error_before_anything_runs(tmp_path: Path) -> None:
     (tmp_path / "store").write_text("a file")
 
     with pytest.raises(StoreError):
@@ -86,7 +86,7 @@ def test_a_full_disk_stops_the_run_and_loses_no_result(tmp_path: Path, monkeypat
     assert len(trials_of(resumed)) == 200
 
 
-def test_results_stand_in_order_although_only_some_could_be_kept(
+def test_results_are_in_order_although_only_some_could_be_stored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first to be kept is the last of the plan."""

@@ -48,7 +48,7 @@ def test_what_goes_wrong_in_a_run_inside_an_event_loop_reaches_its_caller() -> N
         asyncio.run(main())
 
 
-def test_an_interrupted_run_inside_an_event_loop_is_kept_as_interrupted(tmp_path: Path) -> None:
+def test_an_interrupted_run_inside_an_event_loop_is_stored_as_interrupted(tmp_path: Path) -> None:
     hung, answered = threading.Event(), []
 
     def agent(question: str) -> str:
@@ -264,7 +264,7 @@ def test_an_exception_that_cannot_be_shown_arrives_too() -> None:
         run_sync(main())
 
 
-def test_an_answer_that_comes_after_the_loop_has_ended_harms_nobody() -> None:
+def test_an_answer_that_comes_after_the_loop_has_ended_has_no_effect() -> None:
     begun, release, over = threading.Event(), threading.Event(), threading.Event()
 
     def function() -> None:

@@ -46,7 +46,7 @@ def test_an_agent_that_never_answers_fails_alone_and_the_process_ends(
     ]
 
 
-def test_a_case_may_have_a_timeout_of_its_own() -> None:
+def test_a_case_may_have_its_own_timeout() -> None:
     async def agent(question: str) -> str:
         await asyncio.sleep(0.3 if question == "patient" else 3600)
         return question
@@ -120,7 +120,7 @@ assert released
     assert (code, err) == (0, "")
 
 
-def test_an_agent_that_raises_a_timeout_of_its_own_did_not_run_out_of_our_time() -> None:
+def test_an_agent_that_raises_its_own_timeout_did_not_run_out_of_our_time() -> None:
     def agent(question: str) -> str:
         raise TimeoutError("the weather service is slow")
 
@@ -171,7 +171,7 @@ def test_an_agent_that_cannot_start_leaves_only_its_own_suite_unmeasured() -> No
     assert "could not start: RuntimeError: no licence" in trials_of(found)[0].reason
 
 
-def test_an_agent_that_never_starts_is_given_up_after_its_timeout() -> None:
+def test_an_agent_that_never_starts_is_stopped_after_its_timeout() -> None:
     class Sleepy:
         name = "sleepy"
 

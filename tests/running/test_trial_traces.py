@@ -42,7 +42,7 @@ def observed_by_evaluator(evaluable: Evaluable, *, trace: Any = None) -> bool:
     return len(trace) == 1
 
 
-def test_what_an_evaluator_does_itself_is_no_part_of_the_trace() -> None:
+def test_what_an_evaluator_does_itself_is_not_part_of_the_trace() -> None:
     [trial] = proctor.run(suite(1, "observed_by_evaluator"), agent).trials
     assert trial.outcome == "passed", trial.scores
 

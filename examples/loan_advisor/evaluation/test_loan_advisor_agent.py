@@ -69,7 +69,7 @@ def reference_free_metrics() -> list[BaseMetric]:
 
 
 def say(sign: str, text: str) -> None:
-    """For whoever runs this with -s; a terminal that cannot show the sign gets the text alone."""
+    """Printed with `pytest -s`; a terminal that cannot show the sign gets only the text."""
     try:
         sign.encode(sys.stdout.encoding or "ascii")
     except UnicodeEncodeError:

@@ -59,7 +59,7 @@ def test_tool_calls_are_taken_from_the_messages_of_a_reply_with_their_arguments_
     assert json.loads(json.dumps(run))["tools_called"] == ["add"]
 
 
-def test_tools_marked_with_tool_are_seen_with_their_results() -> None:
+def test_tools_marked_with_tool_are_recorded_with_their_results() -> None:
     @tool
     def add(a: int, b: int) -> dict[str, int]:
         return {"sum": a + b}
@@ -83,7 +83,7 @@ def test_arguments_that_are_not_json_are_kept_as_the_model_wrote_them() -> None:
     assert run.tool_calls_with_args == [{"name": "add", "arguments": {}, "raw_arguments": "{a: 1"}]
 
 
-def test_an_agent_that_raises_is_said_to_have_failed() -> None:
+def test_an_agent_that_raises_has_failed() -> None:
     def agent(question: str) -> str:
         raise KeyError("lost")
 
@@ -118,12 +118,12 @@ def test_tools_are_called_again_with_the_agents_own_arguments_and_results_become
     assert "months" in run.reexecuted[1]["error"]
 
 
-def test_what_is_no_tool_is_refused() -> None:
+def test_what_is_not_a_tool_is_refused() -> None:
     with pytest.raises(UsageError, match="is not a tool"):
         AgentRunner(lambda question: "x", tools=[3])
 
 
-def test_what_a_run_does_not_have_is_told_with_what_it_has() -> None:
+def test_what_a_run_does_not_have_is_reported_with_what_it_has() -> None:
     run = AgentRunner(lambda question: "hello").run_test_case("hi")
 
     with pytest.raises(AttributeError, match="actual_output"):
@@ -185,6 +185,6 @@ def test_cases_may_be_dicts_as_test_modules_write_them() -> None:
         ({"id": "a", "input": "x", "expected_output_contains": []}, "is empty; give at least one word"),
     ],
 )
-def test_what_is_no_case_is_refused_by_name(case: Any, told: str) -> None:
+def test_what_is_not_a_case_is_refused_by_name(case: Any, told: str) -> None:
     with pytest.raises(ProctorError, match=re.escape(told)):
         AgentRunner(lambda question: question).run_cases([case])

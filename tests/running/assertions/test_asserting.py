@@ -83,7 +83,7 @@ def test_any_callable_is_run_and_evaluated(runnable: Callable[..., Any]) -> None
     assert found.score == 1.0
 
 
-def test_evaluated_is_what_was_asked_and_what_came_out_of_the_outermost_step() -> None:
+def test_the_input_and_the_output_of_the_outermost_span_are_evaluated() -> None:
     evaluable = seen_by(shout, "hi", expected_output="HI")
     assert evaluable.eval_input == [NamedData("input", "hi")]
     assert evaluable.eval_output == [NamedData("output", "HI")]
@@ -114,7 +114,7 @@ def test_the_runnable_is_called_once() -> None:
     assert sorted(calls) == ["a", "b"]
 
 
-def test_nothing_seen_is_a_value_error() -> None:
+def test_nothing_to_evaluate_is_a_value_error() -> None:
     with pytest.raises(ValueError, match=r"^No spans captured during runnable execution"):
         asyncio.run(run_and_evaluate(ExactMatch(), str.upper, "hi"))
 
@@ -129,7 +129,7 @@ def test_outputs_named_with_wrap_are_what_is_evaluated() -> None:
     assert seen_by(app).output == {"answer": "HI", "turns": 3}
 
 
-def test_an_application_that_only_wraps_is_seen_all_the_same() -> None:
+def test_an_application_that_only_wraps_is_recorded_too() -> None:
     evaluable = seen_by(lambda text: wrap(text.upper(), purpose="output", name="answer"))
     assert evaluable.eval_output == [NamedData("answer", "HI")]
 
@@ -167,7 +167,7 @@ def test_an_evaluator_that_takes_the_trace_gets_it() -> None:
     assert found == Evaluation(1.0)
 
 
-def test_tool_calls_are_seen() -> None:
+def test_tool_calls_are_recorded() -> None:
     @tool
     def look_up(key: str) -> str:
         return key * 2
@@ -283,7 +283,7 @@ def test_only_so_many_inputs_run_at_once(said: Any, most: int, monkeypatch: pyte
 
 
 @pytest.mark.parametrize("wrong", ["none", "0", "-1", "1.5"])
-def test_a_wrong_limit_is_told_with_where_it_comes_from(wrong: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_limit_is_reported_with_where_it_comes_from(wrong: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PROCTOR_PARALLEL", wrong)
     with pytest.raises(Exception, match="PROCTOR_PARALLEL must be a whole number of at least 1"):
         assert_pass_sync(shout, ["a"], [lambda e: 1])
@@ -341,7 +341,7 @@ def test_evaluators_may_be_named_as_in_files(tmp_path: Path, monkeypatch: pytest
 
 
 @pytest.mark.parametrize("wrong", ["Exactmatch", "", 3, {"Contains": {"threshold": 0.2}}, {"A": 1, "B": 2}, App, int])
-def test_what_is_no_evaluator_is_told_before_anything_is_run(wrong: Any) -> None:
+def test_what_is_not_an_evaluator_is_reported_before_anything_runs(wrong: Any) -> None:
     def never(_: Any) -> None:
         raise AssertionError("it was run")
 

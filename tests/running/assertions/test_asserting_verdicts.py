@@ -168,7 +168,7 @@ def test_an_error_that_could_not_change_the_verdict_does_not() -> None:
     assert_pass_sync(raises, [0, 0, 1], [fine], pass_criteria=ScoreThreshold(pct=0.5))
 
 
-def test_a_skip_beside_real_scores_leaves_the_word_to_them() -> None:
+def test_a_skip_next_to_real_scores_does_not_count() -> None:
     assert_pass_sync(echo, [1], [skips, lacks, score])
     error = failure([0], [skips, score])
     assert str(error).splitlines()[1:] == [

@@ -86,7 +86,7 @@ def test_what_measures_between_two_questions_does_not_end_the_agents_tasks() -> 
     assert runner.run_test_case("d").actual_output == "you said d"
 
 
-def test_each_thread_has_a_loop_of_its_own_which_ends_with_it() -> None:
+def test_each_thread_has_its_own_loop_which_ends_with_it() -> None:
     loops: list[asyncio.AbstractEventLoop] = []
 
     async def main() -> None:
@@ -105,7 +105,7 @@ def test_each_thread_has_a_loop_of_its_own_which_ends_with_it() -> None:
     assert loops[0].is_closed() and not loops[2].is_closed()
 
 
-def test_closing_ends_what_is_left_and_the_next_call_begins_anew() -> None:
+def test_closing_ends_what_is_left_and_the_next_call_starts_again() -> None:
     left: list[asyncio.Task[None]] = []
 
     async def main() -> None:

@@ -125,7 +125,7 @@ def test_the_time_that_a_session_takes_from_others_is_known_and_who_it_is() -> N
     assert after.lost_seconds[2] > 0.5 > after.lost_seconds[1]
 
 
-def test_the_agents_of_a_run_that_is_gone_are_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_agents_of_a_run_that_has_ended_are_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(agent_host, "ABANDONED_SECONDS", 0.5)
 
     async def begin_and_go(host: AgentHost) -> bool:

@@ -255,7 +255,7 @@ def many(folder: Path) -> tuple[Run, RunVerdict]:
     return run(write(folder, "many", "counted", [f"q{number}" for number in range(60)], talk))
 
 
-def test_every_trial_is_made_once_by_processes_that_are_not_the_runs_own(many: tuple[Run, RunVerdict]) -> None:
+def test_every_trial_is_run_once_by_processes_that_are_not_the_runs_own(many: tuple[Run, RunVerdict]) -> None:
     trials = trials_of(many)
     makers = {trial.replies[0].state["pid"] for trial in trials}  # type: ignore[index]
 
@@ -265,7 +265,7 @@ def test_every_trial_is_made_once_by_processes_that_are_not_the_runs_own(many: t
     assert os.getpid() not in makers
 
 
-def test_what_was_seen_on_the_worker_comes_back_with_the_reply(many: tuple[Run, RunVerdict]) -> None:
+def test_what_was_recorded_on_the_worker_comes_back_with_the_reply(many: tuple[Run, RunVerdict]) -> None:
     for trial in trials_of(many):
         for reply in trial.replies:
             assert [(call.name, call.result) for call in reply.tool_calls] == [("look", reply.text + "!")]
@@ -316,7 +316,9 @@ def test_a_trial_whose_worker_died_each_time_is_an_error_that_names_isolate(roug
     assert "--isolate" in dies.reason
 
 
-def test_trials_beside_one_that_ended_its_worker_say_that_they_were_asked_again(rough: tuple[Run, RunVerdict]) -> None:
+def test_trials_next_to_one_that_ended_its_worker_say_that_they_were_called_again(
+    rough: tuple[Run, RunVerdict],
+) -> None:
     again = [trial for trial in trials_of(rough) if trial.attempts > 1 and trial.outcome is Outcome.PASSED]
 
     assert all("since the worker" in trial.warnings[0] for trial in again)
@@ -423,7 +425,7 @@ def test_a_worker_whose_agent_is_another_is_refused_with_both_fingerprints(folde
     assert "(fingerprint of process" in str(refused.value)
 
 
-def test_ctrl_c_ends_the_workers_too_and_resume_makes_the_rest(folder: Path) -> None:
+def test_ctrl_c_ends_the_workers_too_and_resume_runs_the_rest(folder: Path) -> None:
     path = write(folder, "long", "rough", [f"q{number}" for number in range(80)])
     command = [sys.executable, "-m", "proctor", "test", path.name, "--workers", "2", "-j", "2", "--json", "long.json"]
     printed: list[str] = []

@@ -43,7 +43,7 @@ def scored(agent: Any, spec: EvaluatorSpec, expected: Any, folder: Path = Path()
         ("", "a", "", Outcome.FAILED),
     ],
 )
-def test_only_what_stands_at_the_path_is_compared(answer: Any, path: str, expected: str, outcome: Outcome) -> None:
+def test_only_the_value_at_the_path_is_compared(answer: Any, path: str, expected: str, outcome: Outcome) -> None:
     found, score = scored(lambda question: answer, EvaluatorSpec("Equality", output_path=path), expected)
     assert found is outcome
     if outcome is Outcome.FAILED:
@@ -56,7 +56,7 @@ def test_a_path_that_is_none_is_found_before_anything_runs() -> None:
         scored(lambda question: "x", EvaluatorSpec("Equality", output_path="a..b"), "x")
 
 
-def test_an_evaluator_that_breaks_is_asked_again_as_often_as_its_file_says(tmp_path: Path) -> None:
+def test_an_evaluator_that_breaks_is_retried_as_often_as_its_file_says(tmp_path: Path) -> None:
     (tmp_path / "flaky.py").write_text(FLAKY)
     outcome, score = scored(lambda q: "x", EvaluatorSpec("flaky.py:third_time", retries=2), "x", tmp_path)
     assert outcome is Outcome.PASSED
