@@ -1,8 +1,8 @@
-"""The pytest plugin: suites are collected like tests, and fixtures put agents into ordinary ones.
+"""The pytest plugin: suites are collected like tests, and fixtures run agents in ordinary tests.
 
-pytest loads it in every run of an environment in which Proctor is installed, also where nobody tests an agent. Those
-runs must not become slower, so each hook and fixture here imports what it needs when it is called: nothing else of
-Proctor is imported until a suite is collected or a fixture is used.
+pytest loads it in every run of an environment in which Proctor is installed, even if no agent is tested. Those runs
+must not become slower, so each hook and fixture here imports its modules when it is called: nothing else of Proctor is
+imported until a suite is collected or a fixture is used.
 """
 
 from __future__ import annotations
@@ -23,28 +23,44 @@ if TYPE_CHECKING:
 ENDINGS = (".json", ".yaml", ".yml", ".jsonl", ".ndjson", ".csv")
 ALIAS_NOTES = pytest.StashKey[list[str]]()
 MARKERS = (
-    "proctor(mode, suites): mode is full (needs a language model) or quick; suites are what evaluation_dataset runs.",
+    "proctor(mode, suites): mode is full (needs a language model) or quick; suites are run by evaluation_dataset.",
     "proctor_full: needs a language model; skipped with --proctor-fast.",
 )
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    group = parser.getgroup("proctor", "agents under examination")
-    group.addoption("--proctor-agent", metavar="REF", help="Instead of the suites' own: file.py:name, a URL, cmd:...")
-    group.addoption("--proctor-judge", metavar="MODEL", help="Who judges: openai:gpt-5-mini, rules, ...")
-    group.addoption("--proctor-fast", action="store_true", help="Leave out whatever needs a language model.")
-    group.addoption("--proctor-reuse", action="store_true", help="Take answers of earlier sessions.")
-    group.addoption("--proctor-store", metavar="DIR", help="Where results are kept (default: .proctor).")
-    parser.addini("proctor_agent", "The agent of suites that name none, and of agent_runner.")
-    parser.addini("proctor_suites", "Patterns of further files that are suites.", type="args")
-    parser.addini("proctor_reuse", "Always as with --proctor-reuse.", type="bool", default=False)
-    parser.addini("proctor_dataset", "Suites that evaluation_dataset runs.", type="args")
-    parser.addini("proctor_aliases", "Packages that Proctor stands in for: deepeval, pixie, holodeck.", type="args")
+    group = parser.getgroup("proctor", "AI agent tests")
+    group.addoption(
+        "--proctor-agent",
+        metavar="REF",
+        help="Agent to test, overriding the suites': file.py:name, a URL or cmd:...",
+    )
+    group.addoption(
+        "--proctor-judge",
+        metavar="MODEL",
+        help="LLM judge, e.g. openai:gpt-5-mini, or rules (default: rule-based, no model).",
+    )
+    group.addoption(
+        "--proctor-fast",
+        action="store_true",
+        help="Skip tests, evaluators and simulated users that need a language model.",
+    )
+    group.addoption(
+        "--proctor-reuse",
+        action="store_true",
+        help="Reuse stored outputs of earlier sessions where agent and input are unchanged.",
+    )
+    group.addoption("--proctor-store", metavar="DIR", help="Folder for results (default: .proctor).")
+    parser.addini("proctor_agent", "Agent for agent_runner and for suites without one.")
+    parser.addini("proctor_suites", "Patterns of additional files to collect as suites.", type="args")
+    parser.addini("proctor_reuse", "Always use --proctor-reuse.", type="bool", default=False)
+    parser.addini("proctor_dataset", "Suites for the fixture evaluation_dataset.", type="args")
+    parser.addini("proctor_aliases", "Packages that Proctor replaces: deepeval, pixie, holodeck.", type="args")
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
-    """Before any conftest.py is imported: it may import an aliased package."""
+    """Install aliases before any conftest.py is imported, which may import an aliased package."""
     _install_aliases(early_config)
 
 
@@ -52,20 +68,20 @@ def _install_aliases(config: pytest.Config) -> None:
     if ALIAS_NOTES in config.stash:
         return
     config.stash[ALIAS_NOTES] = []
-    given = config.getini("proctor_aliases")
-    if not given and not os.environ.get("PROCTOR_ALIASES") and not _mentions_aliases(config.rootpath):
+    aliases = config.getini("proctor_aliases")
+    if not aliases and not os.environ.get("PROCTOR_ALIASES") and not _mentions_aliases(config.rootpath):
         return
     from proctor.base.errors import UsageError
     from proctor.config import configured_aliases
 
     try:
-        config.stash[ALIAS_NOTES] += configured_aliases(config.rootpath, given)
+        config.stash[ALIAS_NOTES] += configured_aliases(config.rootpath, aliases)
     except UsageError as error:
         raise pytest.UsageError(str(error)) from None
 
 
 def _mentions_aliases(root: Path) -> bool:
-    """Whether a project file might name some; read whole only then."""
+    """Whether a project file may have aliases; it is parsed only then."""
     files = (folder / name for folder in (root, *root.parents) for name in ("proctor.toml", "pyproject.toml"))
     return any(path.is_file() and b"aliases" in path.read_bytes() for path in files)
 
@@ -86,13 +102,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _set_variable(config: pytest.Config, name: str, value: str) -> None:
-    """For evaluators that tests call directly; put back as it was when the session ends."""
+    """Set an environment variable for evaluators that tests call directly; restored when the session ends."""
     before = os.environ.get(name)
     os.environ[name] = value
-    config.add_cleanup(lambda: _put_back(name, before))
+    config.add_cleanup(lambda: _restore(name, before))
 
 
-def _put_back(name: str, value: str | None) -> None:
+def _restore(name: str, value: str | None) -> None:
     if value is None:
         os.environ.pop(name, None)
     else:
@@ -132,7 +148,7 @@ def _needs_model(item: pytest.Item) -> bool:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
-    """Of pytest-xdist: all processes share one run."""
+    """A hook of pytest-xdist: let all processes share one run."""
     from proctor.plugin.startup import shared_session_data
 
     node.workerinput["proctor"] = shared_session_data(node.config)
@@ -140,7 +156,7 @@ def pytest_configure_node(node: Any) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any, error: object) -> None:
-    """Of pytest-xdist: a process that examined agents has ended."""
+    """A hook of pytest-xdist: take the summary of a process that has ended."""
     summary = getattr(node, "workeroutput", {}).get("proctor")
     if summary is not None:
         from proctor.plugin.session import session_of
@@ -166,7 +182,7 @@ def evaluation_cases(request: pytest.FixtureRequest) -> Any:
 
 @pytest.fixture(scope="module")
 def evaluation_dataset(request: pytest.FixtureRequest, evaluation_cases: Any) -> EvaluationDataset:
-    """Every case of evaluation_cases with what the agent did; each is run once per session."""
+    """The runs of all cases of evaluation_cases; each is run once per session."""
     from proctor.plugin.fixtures import evaluation_dataset
 
     return evaluation_dataset(request, evaluation_cases)

@@ -186,9 +186,9 @@ def test_a_suite_without_agent_is_skipped_where_it_is_found_and_wrong_where_it_i
     found, named = project.runpytest("-rs"), project.runpytest("faq.test.json")
 
     found.assert_outcomes(skipped=1)
-    found.stdout.fnmatch_lines(["*faq.test.json*names no agent; give one with --proctor-agent*"])
+    found.stdout.fnmatch_lines(["*faq.test.json*no agent; set one with --proctor-agent*"])
     named.assert_outcomes(errors=1)
-    named.stdout.fnmatch_lines(["*names no agent; give one with --proctor-agent*"])
+    named.stdout.fnmatch_lines(["*no agent; set one with --proctor-agent*"])
 
 
 def test_words_and_tags_select_cases(project: pytest.Pytester) -> None:

@@ -303,14 +303,14 @@ def test_the_dataset_can_be_suites_named_by_marker_ini_file_or_fixture(
 @pytest.mark.parametrize(
     ("body", "complaint"),
     [
-        ("def test_it(agent_runner): pass", "agent_runner needs an agent: give one with --proctor-agent*"),
+        ("def test_it(agent_runner): pass", "agent_runner needs an agent: set one with --proctor-agent*"),
         ("def test_it(evaluation_dataset): pass", "evaluation_dataset has no cases: define TEST_CASES*"),
         ("TEST_CASES = []\ndef test_it(evaluation_dataset): pass", "there are no cases: the list is empty"),
         ("TEST_CASES = [{'id': 'a'}]\ndef test_it(evaluation_dataset): pass", "*TEST_CASES?0? needs 'input'*"),
         ("def test_it(proctor_run): proctor_run('gone.json')", "*gone.json: cannot be read: No such file*"),
         (
             "import pytest\n@pytest.mark.proctor(suites='a.json')\ndef test_it(evaluation_dataset): pass",
-            "*::test_it is marked with suites of its own; * one thing for the whole module: pytestmark = *",
+            "*::test_it has its own suites, * mark the whole module instead: pytestmark = *",
         ),
     ],
 )

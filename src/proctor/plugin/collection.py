@@ -1,4 +1,4 @@
-"""Suites as pytest sees them: a file, its cases, an item for each trial."""
+"""Suites as pytest sees them: a file, its cases, and an item for each trial."""
 
 from __future__ import annotations
 
@@ -57,11 +57,11 @@ class SuitePart(pytest.Collector):
 
 
 def make_items(parent: pytest.Collector, suite: Suite, session: ProctorSession) -> Iterator[pytest.Item]:
-    """One item for each trial; a suite that was merely found lying there and has no agent is skipped, not wrong."""
+    """An item for each trial. Without an agent, a suite that the command line names is an error; others are skipped."""
     own = suite.agent if suite.agent is not None else suite.agents or None
     if not session.settings.has_agent_for(own):
         if parent.path in named_files(parent.config):
-            raise parent.CollectError(f"{parent.path}: names no agent; {AGENT_HINT}")
+            raise parent.CollectError(f"{parent.path}: the suite has no agent; {AGENT_HINT}")
         yield from (AgentlessItem.of(parent, name, case) for name, case in _with_node_names(suite.cases))
         return
     plan = session.plan(suite, session.settings.agent_for(own))
@@ -74,13 +74,13 @@ def make_items(parent: pytest.Collector, suite: Suite, session: ProctorSession) 
 
 
 def _with_node_names(cases: Sequence[Case]) -> Iterator[tuple[str, Case]]:
-    """Each case with a name that a node id can hold, no two alike."""
-    taken: set[str] = set()
+    """Each case with a unique name that is valid in a node id."""
+    names: set[str] = set()
     for case in cases:
         name, number = _node_name(case.id), 2
-        while name in taken:
+        while name in names:
             name, number = f"{_node_name(case.id)}#{number}", number + 1
-        taken.add(name)
+        names.add(name)
         yield name, case
 
 

@@ -1,4 +1,4 @@
-"""What the plugin's fixtures do, once a test asks for one."""
+"""The implementation of the plugin's fixtures, imported when a test uses one."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from proctor.results.verdict import RunVerdict, verdict
 from proctor.running.assertions.agent_runner import AgentRun, AgentRunner, with_source
 
 FIRST_FIXTURE_POSITION = 1_000_000
-"""The position in the run of the first trial that a fixture runs: behind those of collected suites."""
+"""The position in the run of the first trial that a fixture runs, after those of collected suites."""
 
 
 @dataclass(frozen=True, slots=True)
 class SuiteRun:
-    """Trials, in the order of their cases, and the verdict of their suites on them."""
+    """The result of the fixture `proctor_run`: trials in the order of their cases, and their verdict."""
 
     trials: tuple[TrialResult, ...]
     verdict: RunVerdict
@@ -59,21 +59,21 @@ class SuiteRun:
         return Counter(trial.outcome for trial in self.trials)
 
     @property
-    def _bad(self) -> list[TrialResult]:
+    def _not_passed(self) -> list[TrialResult]:
         return [trial for trial in self.trials if trial.outcome not in (Outcome.PASSED, Outcome.SKIPPED)]
 
     def assert_passed(self) -> None:
-        """Raise `AssertionError` with the whole story of every trial that did not pass."""
+        """Raise `AssertionError` with the details of every trial that did not pass."""
         __tracebackhide__ = True
         if self.passed:
             return
-        stories = [f"{trial_title(trial)}\n{trial_details(trial, verbose=False)}" for trial in self._bad]
-        raise AssertionError("\n\n".join([counts_text(self.counts), self.verdict.reason, *self.notes, *stories]))
+        details = [f"{trial_title(trial)}\n{trial_details(trial, verbose=False)}" for trial in self._not_passed]
+        raise AssertionError("\n\n".join([counts_text(self.counts), self.verdict.reason, *self.notes, *details]))
 
 
 @contextmanager
 def errors_as_messages() -> Iterator[None]:
-    """What is wrong with a suite, an agent or a setting is one message, without a traceback."""
+    """Show an error in a suite, an agent or a setting as a message without a traceback."""
     try:
         yield
     except ProctorError as error:
@@ -81,7 +81,7 @@ def errors_as_messages() -> Iterator[None]:
 
 
 def agent_runner(config: pytest.Config) -> AgentRunner:
-    """A runner of the configured agent, whose answers are shared by all tests."""
+    """A runner of the configured agent; all tests share its answers."""
     with errors_as_messages():
         session = session_of(config)
         agent = session.settings.agent or session.settings.default_agent
@@ -91,23 +91,23 @@ def agent_runner(config: pytest.Config) -> AgentRunner:
 
 
 def evaluation_cases(request: pytest.FixtureRequest) -> Any:
-    """What a module is about: its marker, its own list of cases, or what the ini file names."""
+    """The cases of a module: from its marker, its list TEST_CASES, or the ini file."""
     marker = request.node.get_closest_marker("proctor")
     if marker is not None and "suites" in marker.kwargs:
         return marker.kwargs["suites"]
     for item in request.session.items:
         own = item.get_closest_marker("proctor")
         if own is not None and "suites" in own.kwargs and item.path == request.path:
-            told = (
-                "what evaluation_dataset runs is one thing for the whole module: pytestmark = pytest.mark.proctor(...)"
+            hint = "mark the whole module instead: pytestmark = pytest.mark.proctor(suites=...)"
+            pytest.fail(
+                f"{item.nodeid} has its own suites, but evaluation_dataset is per module; {hint}", pytrace=False
             )
-            pytest.fail(f"{item.nodeid} is marked with suites of its own; {told}", pytrace=False)
     own = getattr(request.module, "TEST_CASES", None)
     if own is not None:
         return own
-    named = request.config.getini("proctor_dataset")
-    if named:
-        return [request.config.rootpath / name if ":" not in name else name for name in named]
+    names = request.config.getini("proctor_dataset")
+    if names:
+        return [request.config.rootpath / name if ":" not in name else name for name in names]
     pytest.fail(
         "evaluation_dataset has no cases: define TEST_CASES in the module, mark it with"
         ' pytest.mark.proctor(suites="faq.test.json"), or set proctor_dataset in the ini file',
@@ -115,15 +115,15 @@ def evaluation_cases(request: pytest.FixtureRequest) -> Any:
     )
 
 
-def evaluation_dataset(request: pytest.FixtureRequest, given: Any) -> EvaluationDataset:
-    """Every case, run once per session; those of a suite with an agent of its own are put to that one."""
+def evaluation_dataset(request: pytest.FixtureRequest, source: Any) -> EvaluationDataset:
+    """Every case of `source`, run once per session, with the suite's own agent if it has one."""
     with errors_as_messages():
         session = session_of(request.config)
-        cases = [given] if isinstance(given, Case) else given
+        cases = [source] if isinstance(source, Case) else source
         if isinstance(cases, Sequence) and cases and all(isinstance(case, Case) for case in cases):
             runs = _with_shared_answers(request.getfixturevalue("agent_runner"), session).run_cases(cases)
         else:
-            runs = [run for suite in read_suites(given, request.path) for run in _run_suite(request, session, suite)]
+            runs = [run for suite in read_suites(source, request.path) for run in _run_suite(request, session, suite)]
         return EvaluationDataset(runs, session.set_last_run)
 
 
@@ -141,14 +141,14 @@ def _make_runner(session: ProctorSession, agent: Any) -> AgentRunner:
 
 
 def _with_shared_answers(runner: Any, session: ProctorSession) -> AgentRunner:
-    """The runner, sharing its answers with the session: also one that tests made themselves."""
+    """The runner, sharing its answers with the session; tests may define their own `agent_runner`."""
     if not isinstance(runner, AgentRunner):
-        pytest.fail(f"agent_runner is a {type(runner).__name__}, and not proctor's AgentRunner", pytrace=False)
+        pytest.fail(f"agent_runner must return a proctor.AgentRunner, not {type(runner).__name__}", pytrace=False)
     return with_source(runner, SessionSource(session))
 
 
 class SessionSource:
-    """Takes answers from the session, prints which case runs, and remembers the run for a test that fails."""
+    """Takes answers from the session, prints which case runs, and remembers the run in case the test fails."""
 
     def __init__(self, session: ProctorSession) -> None:
         self._session = session
@@ -162,28 +162,27 @@ class SessionSource:
 
 
 class CaseDisplay:
-    """`show_case`: prints what happened in a case, with signs the terminal can show."""
+    """The fixture `show_case`: prints the tool calls and the answer of a case."""
 
     def __call__(self, run: AgentRun | TrialResult) -> None:
-        """The tool calls, with arguments and results, and the answer."""
+        """Print the tool calls, with arguments and results, and the answer."""
         trial = run.trial if isinstance(run, AgentRun) else run
-        signs = terminal_symbols()
-        print_lines(*tool_lines(trial, signs), *answer_lines(trial, signs))
+        symbols = terminal_symbols()
+        print_lines(*tool_lines(trial, symbols), *answer_lines(trial, symbols))
 
     def ok(self, text: str) -> None:
-        """A line that says that something is as it should be."""
+        """Print a line with a check mark."""
         print_lines(f"{terminal_symbols()['ok']} {text}")
 
 
-def proctor_run(config: pytest.Config, module: Path, given: Any, case: str | None, agent: Any) -> SuiteRun:
-    """Run a suite, or one case of it, unless this session did already."""
+def proctor_run(config: pytest.Config, module: Path, source: Any, case: str | None, agent: Any) -> SuiteRun:
+    """Run a suite, or one case of it, unless it ran before in this session."""
     with errors_as_messages():
         session = session_of(config)
         trials: list[TrialResult] = []
         infos: list[SuiteInfo] = []
-        for suite in read_suites(given, module):
-            chosen = agent if agent is not None else session.settings.agent_for(suite.agent)
-            plan = session.plan(suite, chosen)
+        for suite in read_suites(source, module):
+            plan = session.plan(suite, agent if agent is not None else session.settings.agent_for(suite.agent))
             plan = plan.with_suites(lambda item: session.add_suite(item, item.planned))
             start = FIRST_FIXTURE_POSITION + len(trials)
             selected = [
@@ -201,13 +200,13 @@ def proctor_run(config: pytest.Config, module: Path, given: Any, case: str | Non
 
 
 class EvaluationDataset(Sequence[AgentRun]):
-    """The runs in the order of their cases; also by the id of a case: `dataset["loan_calculation_basic"]`."""
+    """The runs in the order of their cases, by index or by the id of a case: `dataset["loan_calculation_basic"]`."""
 
     __test__ = False
 
-    def __init__(self, runs: Iterable[AgentRun], on_look: Callable[[AgentRun], None]) -> None:
+    def __init__(self, runs: Iterable[AgentRun], on_use: Callable[[AgentRun], None]) -> None:
         self._runs = list(runs)
-        self._on_look = on_look
+        self._on_use = on_use
 
     @property
     def test_cases(self) -> list[AgentRun]:
@@ -221,7 +220,7 @@ class EvaluationDataset(Sequence[AgentRun]):
         return len(self._runs)
 
     def __iter__(self) -> Iterator[AgentRun]:
-        return map(self._seen, self._runs)
+        return map(self._mark_used, self._runs)
 
     @overload
     def __getitem__(self, index: int | str) -> AgentRun: ...
@@ -234,23 +233,23 @@ class EvaluationDataset(Sequence[AgentRun]):
         if isinstance(index, slice):
             return self._runs[index]
         if isinstance(index, int):
-            return self._seen(self._runs[index])
+            return self._mark_used(self._runs[index])
         for run in self._runs:
             if run["id"] == index:
-                return self._seen(run)
+                return self._mark_used(run)
         raise KeyError(f"no case {index!r}; there are {', '.join(self.ids)}")
 
-    def _seen(self, run: AgentRun) -> AgentRun:
-        self._on_look(run)
+    def _mark_used(self, run: AgentRun) -> AgentRun:
+        self._on_use(run)
         return run
 
 
-def read_suites(given: Any, module: Path) -> list[Suite]:
-    """The suites that a test asks for: a list of cases, suites, or the files that hold them; raises `InvalidSuite`.
+def read_suites(source: Any, module: Path) -> list[Suite]:
+    """The suites in `source`: a list of cases as dicts, suites, or files of suites; raises `InvalidSuite`.
 
-    Files are looked for beside the test's `module`, then in the working folder.
+    Files are relative to the folder of the test `module`, or else to the working folder.
     """
-    items = [given] if isinstance(given, (str, Path, Suite)) else list(given)
+    items = [source] if isinstance(source, (str, Path, Suite)) else list(source)
     if items and all(isinstance(item, dict) for item in items):
         return [read_list("TEST_CASES", items, module)]
     suites: list[Suite] = []
@@ -258,10 +257,10 @@ def read_suites(given: Any, module: Path) -> list[Suite]:
         if isinstance(item, Suite):
             suites.append(item)
         elif isinstance(item, (str, Path)):
-            beside = module.parent / item
-            suites += load([beside if beside.exists() else item])
+            path = module.parent / item
+            suites += load([path if path.exists() else item])
         else:
-            raise UsageError(f"{item!r} is no suite: give TEST_CASES, a Suite, or the file of one")
+            raise UsageError(f"{item!r} is not a suite; use a list of cases, a Suite, or the file of a suite")
     if not suites:
         raise UsageError("there are no cases: the list is empty")
     return suites

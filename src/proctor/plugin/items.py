@@ -30,7 +30,7 @@ from proctor.running.plan import PlannedTrial
 
 
 def _location(item: pytest.Item, case: Case) -> tuple[Path, int, str]:
-    """Where pytest says that an item is: the file and line of its case, the line counted from 0."""
+    """The location of an item in pytest's reports: the file and line of its case, counted from 0."""
     position = case.position
     if position is None:
         return item.path, 0, item.name
@@ -38,7 +38,7 @@ def _location(item: pytest.Item, case: Case) -> tuple[Path, int, str]:
 
 
 class AgentlessItem(pytest.Item):
-    """A case without an agent to ask."""
+    """A case of a suite without an agent; it is skipped."""
 
     case: Case
 
@@ -49,18 +49,18 @@ class AgentlessItem(pytest.Item):
         return item
 
     def runtest(self) -> None:
-        raise pytest.skip.Exception(f"the suite names no agent; {AGENT_HINT}", _use_item_location=True)
+        raise pytest.skip.Exception(f"the suite has no agent; {AGENT_HINT}", _use_item_location=True)
 
     def reportinfo(self) -> tuple[Path, int, str]:
         return _location(self, self.case)
 
 
 class TrialItem(pytest.Item):
-    """One trial of one case. It runs while pytest sets the item up, so that what breaks there is an error."""
+    """One trial of one case. It runs in pytest's setup phase, where a problem is an error and not a failure."""
 
     planned: PlannedTrial
     run: Callable[[PlannedTrial], TrialResult]
-    """Runs the trial, or returns what the session has of it; raises `TrialError`."""
+    """Runs the trial, or returns the session's result of it; raises `TrialError`."""
     trial: TrialResult | None = None
 
     @classmethod
@@ -86,13 +86,15 @@ class TrialItem(pytest.Item):
             raise pytest.skip.Exception(": ".join(filter(None, words)), _use_item_location=True)
 
     def _apply_quarantine(self, trial: TrialResult) -> None:
-        """What goes wrong in quarantine is an expected failure; past its date the item fails, whatever happened."""
+        """A failure or error in quarantine is an expected failure. After its date the item is an error in any case."""
         quarantine = self.planned.case.quarantine
         if quarantine is None:
             return
         note = f"in quarantine until {quarantine.until}: {quarantine.reason}"
         if is_expired(quarantine):
-            raise TrialError(f"its quarantine is over; mend the case and lift it, or extend it ({note})", trial)
+            raise TrialError(
+                f"its quarantine has expired; fix the case and remove the quarantine, or extend it ({note})", trial
+            )
         if trial.outcome in (Outcome.FAILED, Outcome.ERROR):
             pytest.xfail(note)
 
@@ -119,23 +121,25 @@ class TrialItem(pytest.Item):
 
 
 def print_trial(trial: TrialResult) -> None:
-    """Print what happened, for `-s` and `-rA`."""
-    signs = terminal_symbols()
-    print_lines(case_line(trial.case.id, trial.number, signs), *tool_lines(trial, signs), *answer_lines(trial, signs))
+    """Print the tool calls, the answer and the scores, for `-s` and `-rA`."""
+    symbols = terminal_symbols()
+    print_lines(
+        case_line(trial.case.id, trial.number, symbols), *tool_lines(trial, symbols), *answer_lines(trial, symbols)
+    )
     if trial.outcome is Outcome.PASSED:
-        print_lines(f"{signs['ok']} {', '.join(f'{score.evaluator} {score_value(score)}' for score in trial.scores)}")
+        print_lines(f"{symbols['ok']} {', '.join(f'{score.evaluator} {score_value(score)}' for score in trial.scores)}")
 
 
 def junit_properties(trial: TrialResult) -> list[tuple[str, object]]:
-    """For pytest's own JUnit report: the outcome in Proctor's words, and the scores."""
-    found: list[tuple[str, object]] = [
+    """The outcome and the scores, for pytest's JUnit report."""
+    properties: list[tuple[str, object]] = [
         ("proctor.outcome", trial.outcome.value),
         ("proctor.suite", escape_line(trial.suite)),
     ]
     for score in trial.scores:
         turn = "" if score.turn is None else f".turn{score.turn + 1}"
-        found.append((escape_line(f"proctor.score.{score.evaluator}{turn}"), score_value(score)))
+        properties.append((escape_line(f"proctor.score.{score.evaluator}{turn}"), score_value(score)))
     usage = trial.usage
     if usage is not None and usage.cost_usd is not None:
-        found.append(("proctor.cost_usd", usage.cost_usd))
-    return [*found, ("proctor.reused", "yes")] if trial.reused else found
+        properties.append(("proctor.cost_usd", usage.cost_usd))
+    return [*properties, ("proctor.reused", "yes")] if trial.reused else properties

@@ -1,12 +1,8 @@
-"""A pytest session that tests agents: which trials run together, what tests share, and the hooks that follow the tests.
+"""A pytest session that tests agents: its trials, the objects that tests share, and the hooks of pytest.
 
-The parts: `settings` is what the user configured. `session_run` runs trials, each once, and stores them in one run for
-all processes of the session. `session_answers` finds answers that single tests and suites have in common. `items` and
-`collecting` are suites as pytest sees them, `fixtures` is what ordinary tests use, `session_report` the printed text.
-
-Trials run in batches although pytest runs one test after another: an agent that takes seconds to answer is asked
-several questions at once, as under `proctor test`. When the first item of a batch is set up, the whole batch runs, and
-the other items find their trials ready.
+Trials run in batches although pytest runs one test after another: an agent that takes seconds to answer gets several
+inputs in parallel, as under `proctor test`. When the first item of a batch is set up, the whole batch runs, and the
+other items find their trials ready.
 """
 
 from __future__ import annotations
@@ -38,11 +34,11 @@ from proctor.running.assertions.agent_runner import AgentRun
 from proctor.running.plan import Plan, PlannedSuite, PlannedTrial
 
 BATCH_FACTOR = 4
-"""A batch is this many times what may run at once: enough to keep agents busy, little enough to see progress."""
+"""The size of a batch, in multiples of `parallel`: enough to keep agents busy, small enough to see progress."""
 
 
 def session_of(config: pytest.Config) -> ProctorSession:
-    """The session, which begins with the first suite or fixture that needs it; raises `UsageError`."""
+    """The session, which is created for the first suite or fixture that needs it; raises `UsageError`."""
     if SESSION not in config.stash:
         session = config.stash[SESSION] = ProctorSession(config)
         config.pluginmanager.register(session, "proctor-session")
@@ -50,7 +46,7 @@ def session_of(config: pytest.Config) -> ProctorSession:
 
 
 class ProctorSession:
-    """Registered as a plugin of its own, so that sessions without agents have none of its hooks."""
+    """A session, registered as a separate plugin, so that sessions without agents have none of its hooks."""
 
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
@@ -61,59 +57,59 @@ class ProctorSession:
         self._summaries: list[ProcessSummary] = []
         """Of all processes that have ended."""
         self._last_run: AgentRun | None = None
-        """The run that the present test looked at last."""
+        """The run that the current test used last."""
         self._result: tuple[Run, RunVerdict] | None = None
         self._problem = ""
-        """Why the results could not be summed up."""
+        """Why the results could not be summarized."""
         self._agents: dict[str, BaseAgent] = {}
         self._waiting: dict[str, dict[TrialAddress, PlannedTrial]] = {}
-        """By suite: the trials of collected items that have not run, in the order of the items."""
+        """By suite: the trials of collected items that have not run yet, in the order of the items."""
         self._ready: dict[TrialAddress, TrialResult] = {}
-        """Trials that ran with their batch; each is handed to its item once."""
+        """Trials that ran with their batch; each is removed when its item takes it."""
 
     def trial_of(self, planned: PlannedTrial) -> TrialResult:
-        """The trial of an item. The items that follow in the same suite run together with it; raises `TrialError`."""
+        """The trial of an item, which runs together with those of the next items; raises `TrialError`."""
         if planned.address not in self._ready:
             self._ready |= self.runs.run_trials(self._batch(planned))
         trial = self._ready.pop(planned.address, None)
         if trial is None:
             notes = self.runs.summary().notes
-            raise TrialError(notes[-1] if notes else "the trial was not made")
+            raise TrialError(notes[-1] if notes else "the trial was not run")
         return trial
 
     def plan(self, suite: Suite, agent: Any) -> Plan:
-        """The trials of a suite, put to `agent` or else to the one that it names; raises `InvalidSuite`."""
+        """The trials of a suite with `agent`, or else with the suite's own; raises `InvalidSuite`."""
         plan = self.runs.plan(suite, agent)
         if agent is None:
             self._agents.setdefault(_agent_key(suite), plan.suites[0].agent)
         return plan
 
     def agent_of(self, suite: Suite) -> BaseAgent:
-        """The agent that a suite names; the same object all along, since it may load more of itself while it runs."""
+        """The agent of a suite; the same object every time, since an agent may load parts of itself while it runs."""
         key = _agent_key(suite)
         if key not in self._agents:
             self._agents[key] = resolve_agent(suite.agent, suite.base)
         return self._agents[key]
 
     def add_suite(self, planned: PlannedSuite, trials: int) -> PlannedSuite:
-        """Make a suite part of the session's run; returns it under a name that no other suite there has."""
-        known = self.runs.suite_named(planned.suite.name)
-        if known is not None and known.suite.path != planned.suite.path:
+        """Add a suite to the session's run; returns it with a unique name."""
+        other = self.runs.suite_named(planned.suite.name)
+        if other is not None and other.suite.path != planned.suite.path:
             name = f"{planned.suite.name} ({self._location(planned.suite)})"
             planned = replace(planned, suite=replace(planned.suite, name=name))
         return self.runs.add_suite(planned, trials)
 
     def set_last_run(self, run: AgentRun) -> None:
-        """Remember the run a test looks at, to show it if the test fails."""
+        """Remember the run that a test uses, to show it if the test fails."""
         self._last_run = run
 
     def receive_summary(self, text: str) -> None:
-        """Take the summary that another process of the session sent when it ended."""
+        """Add the summary that another process of the session sent when it ended."""
         self._summaries.append(ProcessSummary(**json.loads(text)))
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """The selection is final now: each trial gets its position in the run, each suite its number of trials."""
+        """Set the position of each trial and the number of trials of each suite, now that the selection is final."""
         by_suite: dict[tuple[Path | None, str], list[TrialItem]] = {}
         for position, item in enumerate(session.items):
             if isinstance(item, TrialItem):
@@ -141,7 +137,7 @@ class ProctorSession:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
-        """One of several processes sends what it did to the first one; that one sums up."""
+        """Send the summary to the main process or, in the main process, finish the run."""
         summary = self.runs.summary()
         output = getattr(self.config, "workeroutput", None)
         if output is not None:
@@ -162,13 +158,13 @@ class ProctorSession:
         close_session_loops()
 
     def _note(self, session: pytest.Session) -> str:
-        """Why not every trial ran, if that is known."""
+        """Why not all trials ran, if that is known."""
         notes = [note for summary in self._summaries for note in summary.notes]
         stopped = session.shouldfail or session.shouldstop
         return notes[0] if notes else f"pytest {stopped}" if isinstance(stopped, str) else ""
 
     def _batch(self, planned: PlannedTrial) -> list[PlannedTrial]:
-        """The trial and those after it; the trial alone if failures matter one by one or other processes take some."""
+        """The trial and those after it, or the trial alone if pytest may stop early or other processes run some."""
         waiting = self._waiting.get(planned.suite.suite.name, {})
         if self._runs_one_by_one() or planned.address not in waiting:
             return [planned]

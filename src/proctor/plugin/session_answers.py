@@ -1,8 +1,8 @@
-"""The answers that a test session has: its own, and with `--proctor-reuse` those of earlier sessions.
+"""The answers of a test session, and with `--proctor-reuse` those of earlier sessions.
 
-Suites and single tests ask the same questions, and pytest-xdist runs them in several processes. An answer is found by
-question, agent and repetition, wherever it was asked. What single tests asked is stored apart from runs, since the
-tests score it themselves and no verdict of a run may include it.
+Suites and single tests send the same inputs, and pytest-xdist runs them in several processes. An answer is answer by
+question (a hash of the case's inputs), agent and trial number, whoever asked for it. The answers to single tests are
+stored apart from runs: the tests score them themselves, and they must not be part of the verdict of a run.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from proctor.results.store.store import Store
 from proctor.running.assertions.agent_runner import AgentRunner
 
 FOLDER = "answers"
-"""Inside the store's folder: the store of what single tests asked."""
+"""Inside the store's folder: the store of the answers to single tests."""
 POLL_SECONDS = 0.02
 
 Key = tuple[str, str, int]
-"""Question, fingerprint of the agent, repetition."""
+"""Question, fingerprint of the agent, trial number."""
 
 
 @dataclass(frozen=True, slots=True)
 class SessionId:
-    """What all processes of one test session share."""
+    """The identity of a test session, which all its processes share."""
 
     run_id: str
     started_at: float
@@ -46,7 +46,7 @@ class SessionId:
 
 
 class SessionAnswers:
-    """Finds an answer of the same agent to the same question, and remembers every new one."""
+    """Finds the answers of an agent to a question, and stores new ones."""
 
     def __init__(self, folder: Path, session: SessionId, *, reuse: bool, keep_secrets: bool = False) -> None:
         self._folder = folder
@@ -55,64 +55,64 @@ class SessionAnswers:
         self._keep_secrets = keep_secrets
         self._answers: dict[Key, TrialResult] = {}
         self.reused: set[tuple[str, str]] = set()
-        """The answers of earlier sessions that were used: the question, and the suite that used it, if it was one."""
-        self.not_before = 0.0
-        """Older answers are not used: the moment at which pytest began to run a test again."""
+        """The answers of earlier sessions that were used: the lock key, and the suite that used it, if it was one."""
+        self.min_started_at = 0.0
+        """Answers to trials that started before are not used: the time at which pytest began to re-run a test."""
 
     def find(self, question: str, agent: BaseAgent, number: int, suite: str = "") -> TrialResult | None:
-        """The answer of this session or, with `reuse`, the latest of earlier ones.
+        """The answer from this session or, with `reuse`, the latest one from earlier sessions.
 
-        A suite does not use the answer that another suite got in this session.
+        A suite does not use an answer that another suite got in this session.
         """
         key = (question, agent.identity, number)
-        askers = (suite, agent.name) if suite else ()
-        found = self._answers.get(key) or (
-            self._from_others(key, askers) if self._session.has_other_processes else None
+        sources = (suite, agent.name) if suite else ()
+        answer = self._answers.get(key) or (
+            self._find_in_other_processes(key, sources) if self._session.has_other_processes else None
         )
-        if found is not None and askers and found.suite not in askers and self._is_of_now(found):
+        if answer is not None and sources and answer.suite not in sources and self._is_from_this_session(answer):
             return None
-        if found is None and self._reuse and not self.not_before:
-            found = self._from_earlier(key)
-        if found is not None and found.started_at < self.not_before:
+        if answer is None and self._reuse and not self.min_started_at:
+            answer = self._find_in_earlier_sessions(key)
+        if answer is not None and answer.started_at < self.min_started_at:
             return None
-        if found is not None:
-            self._answers[key] = found
-            if not self._is_of_now(found):
+        if answer is not None:
+            self._answers[key] = answer
+            if not self._is_from_this_session(answer):
                 self.reused.add((lock_key(*key), suite))
-        return found
+        return answer
 
-    def _is_of_now(self, trial: TrialResult) -> bool:
+    def _is_from_this_session(self, trial: TrialResult) -> bool:
         return trial.started_at >= self._session.started_at
 
     def remember(self, question: str, trial: TrialResult) -> None:
-        """Remember the answer that a suite got until the session ends, and share it with other processes."""
+        """Keep the answer to a suite until the session ends, and share it with other processes."""
         if self._session.has_other_processes and not trial.reused:
             self.save(question, trial)
         else:
             self._answers[question, trial.agent, trial.number] = trial
 
     def save(self, question: str, trial: TrialResult) -> None:
-        """Remember an answer, and store it for other processes and later sessions."""
+        """Keep an answer, and store it for other processes and later sessions."""
         self._answers[question, trial.agent, trial.number] = trial
         if trial.replies:
-            store, no = self._book
+            store, no = self._own_store
             stored = replace(trial, case=replace(trial.case, id=question))
             store.add_trials(no, [stored if self._keep_secrets else mask_trial(stored)])
 
     async def answer(self, case: Case, runner: AgentRunner, ask: Callable[[], Awaitable[TrialResult]]) -> TrialResult:
-        """The trial of a case that a test puts to an agent: one that is there already, else what `ask` returns."""
+        """The trial of a case that a test sends to an agent: a stored one, or else a new one from `ask`."""
         question = question_key(FileDigests(runner.base).with_digests(case))
-        async with self.locked_question(lock_key(question, runner.fingerprint)):
-            past = self.find(question, runner.agent, 1)
-            if past is not None:
-                return _unscored(past, case)
+        async with self.lock_question(lock_key(question, runner.fingerprint)):
+            stored = self.find(question, runner.agent, 1)
+            if stored is not None:
+                return _unscored(stored, case)
             trial = await ask()
             self.save(question, trial)
         return trial
 
     @contextlib.asynccontextmanager
-    async def locked_question(self, key: str) -> AsyncIterator[None]:
-        """While one process asks a question, others wait for its answer; other questions do not wait."""
+    async def lock_question(self, key: str) -> AsyncIterator[None]:
+        """Hold the lock of a question, so that other processes wait for its answer instead of asking too."""
         if not self._session.has_other_processes:
             yield
             return
@@ -126,7 +126,7 @@ class SessionAnswers:
 
     @contextlib.contextmanager
     def locked(self, keys: Sequence[str]) -> Iterator[None]:
-        """The same for many questions at once, in one order, so that no two processes wait for each other."""
+        """Hold the locks of many questions, acquired in sorted order, so that no two processes wait for each other."""
         with contextlib.ExitStack() as locks:
             for key in sorted(set(keys)) if self._session.has_other_processes else ():
                 lock = self.lock(key)
@@ -143,11 +143,11 @@ class SessionAnswers:
         return FileLock(folder / fingerprint(key))
 
     def close(self) -> None:
-        if "_book" in self.__dict__:
-            self._book[0].close()
+        if "_own_store" in self.__dict__:
+            self._own_store[0].close()
 
     @functools.cached_property
-    def _book(self) -> tuple[Store, int]:
+    def _own_store(self) -> tuple[Store, int]:
         store = Store(self._folder / FOLDER)
         return store, session_row(store, self._session.run_id)
 
@@ -158,38 +158,38 @@ class SessionAnswers:
             stores.append(Store(self._folder / FOLDER))
         return [(store, store.latest_answers()) for store in stores]
 
-    def _from_earlier(self, key: Key) -> TrialResult | None:
-        found = [store.trial(known[key]) for store, known in self._earlier if key in known]
-        whole = [trial for trial in found if not trial.ended_early]
-        return max(whole, key=lambda trial: trial.started_at, default=None)
+    def _find_in_earlier_sessions(self, key: Key) -> TrialResult | None:
+        trials = [store.trial(answers[key]) for store, answers in self._earlier if key in answers]
+        complete = [trial for trial in trials if not trial.ended_early]
+        return max(complete, key=lambda trial: trial.started_at, default=None)
 
-    def _from_others(self, key: Key, askers: Sequence[str]) -> TrialResult | None:
-        """The answer that another process of the session got; only from `askers`, if there are any."""
-        store, no = self._book
-        for (asker, question, number), stored in store.stored_trials(no).items():
-            if (question, stored.agent, number) == key and (not askers or asker in askers):
+    def _find_in_other_processes(self, key: Key, sources: Sequence[str]) -> TrialResult | None:
+        """The answer that another process of the session got; only for a suite in `sources`, if there are any."""
+        store, no = self._own_store
+        for (source, question, number), stored in store.stored_trials(no).items():
+            if (question, stored.agent, number) == key and (not sources or source in sources):
                 return store.trial(stored.no)
         return None
 
 
-def _unscored(past: TrialResult, case: Case) -> TrialResult:
-    """A trial that is there already, as one of the case as it is now; a test does not see what others scored it."""
-    if not past.is_answered or len(past.replies) < len(case.turns):
-        return replace(past, case=case)
-    return replace(past, case=case, outcome=Outcome.SKIPPED, reason="", scores=(), reused=True)
+def _unscored(stored: TrialResult, case: Case) -> TrialResult:
+    """A stored trial as one of the current case, without the scores that it got elsewhere."""
+    if not stored.is_answered or len(stored.replies) < len(case.turns):
+        return replace(stored, case=case)
+    return replace(stored, case=case, outcome=Outcome.SKIPPED, reason="", scores=(), reused=True)
 
 
 def lock_key(question: str, agent: str, number: int = 1) -> str:
-    """The name of the lock under which one question is put to one agent."""
+    """The name of the lock for sending one question to one agent."""
     return f"{question}-{agent}-{number}"
 
 
 def session_row(store: Store, run_id: str) -> int:
-    """The row of the session's run; the first process that comes adds it."""
+    """The row of the session's run in the store; the first process adds it."""
     for _ in range(2):
         with contextlib.suppress(StoreError):
             return store.find_run(run_id).no
-        with contextlib.suppress(StoreError):  # another process was quicker
+        with contextlib.suppress(StoreError):  # another process was faster
             return store.add_run(Run(run_id, time.time(), plan=f"tests {run_id}", git=git_state(Path.cwd())))
     return store.find_run(run_id).no
 

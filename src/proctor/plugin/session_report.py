@@ -1,4 +1,4 @@
-"""What a session prints: about a test that failed, and about all suites at the end."""
+"""The output of a session: details of failed tests, and a summary of all suites at the end."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from proctor.running.assertions.agent_runner import AgentRun
 def complete_report(
     report: pytest.TestReport, item: pytest.Item, call: pytest.CallInfo[None], last_run: AgentRun | None
 ) -> None:
-    """The agent's own time for a trial; for a test that failed, the run it was looking at."""
+    """Set the agent's time as the duration of a trial, and add the last run of a failed test."""
     if isinstance(item, TrialItem):
         if call.excinfo is not None and report.when == "setup" and report.failed:
-            report.longrepr = item.repr_failure(call.excinfo)  # which pytest itself asks only for the test proper
+            report.longrepr = item.repr_failure(call.excinfo)  # pytest itself calls it only for the call phase
         if item.trial is not None and report.when in ("setup", "call"):
             report.duration = item.trial.duration_ms / 1000 if report.when == "setup" else 0.0
     elif report.when == "call" and report.failed and last_run is not None:
@@ -43,20 +43,20 @@ def print_summary(
     """Print the short section at the end of pytest's output; nothing if no agent was tested."""
     reused = _count_reused(summaries)
     reused_line = f"{plural(reused, 'answer')} reused from earlier sessions (--proctor-reuse)" if reused else ""
-    reruns = sum(summary.asked_again for summary in summaries)
+    reruns = sum(summary.rerun_trials for summary in summaries)
     lines: list[tuple[str, dict[str, bool]]] = []
     if result is not None:
         run, verdict = result
         lines += [(_suite_line(suite), {}) for suite in verdict.suites]
         lines += [(_totals(verdict), {}), *((text, {}) for text in _judge_lines(run))]
         lines += [(reused_line, {})] if reused_line else []
-        lines += [(f"{plural(reruns, 'trial')} asked again by reruns; the last answer counts", {})] if reruns else []
+        lines += [(f"{plural(reruns, 'trial')} re-run by pytest; the last answer counts", {})] if reruns else []
         lines += [(f"{verdict.outcome.upper()}  {verdict.reason}", _markup(verdict))]
-        lines += [(f"kept in {folder}; see it again with: proctor show {run.id}", {})]
+        lines += [(f"saved to {folder}; show again: proctor show {run.id}", {})]
     elif reused_line:
         lines.append((reused_line, {}))
     if problem:
-        lines.append((f"the results could not be summed up: {problem}", {"red": True}))
+        lines.append((f"the results could not be summarized: {problem}", {"red": True}))
     if lines:
         terminal.section("proctor", sep="-")
     encoding = getattr(terminal._tw._file, "encoding", None)
@@ -65,7 +65,7 @@ def print_summary(
 
 
 def _count_reused(summaries: Sequence[ProcessSummary]) -> int:
-    """How many answers were not asked for again; one that a suite and tests look at, in any process, is one."""
+    """The number of reused answers; one that a suite and tests use, in any process, counts once."""
     reused = {(question, suite) for summary in summaries for question, suite in summary.reused}
     by_suites = {question for question, suite in reused if suite}
     return sum(1 for question, suite in reused if suite or question not in by_suites)

@@ -1,8 +1,9 @@
 """One run for a whole test session: each trial runs once, for the first test or process that needs it.
 
 Trials are executed by the engine, as under `proctor test`; this file decides which ones. Several processes of one
-session (pytest-xdist) share the run and its store. Before a process asks a question it takes the question's lock and
-looks whether another process has stored the answer meanwhile; without that, each process would ask every question.
+session (pytest-xdist) share the run and its store. Before a process sends a question to an agent, it takes the lock of
+the question and checks whether another process has stored the answer meanwhile; without that, each process would send
+every question.
 """
 
 from __future__ import annotations
@@ -33,23 +34,23 @@ from proctor.running.resume import OpenRun, exclusive_run
 from proctor.running.settings import RunOptions
 
 MAX_LOCKS = 100
-"""At most this many questions are locked at a time: each lock is an open file."""
+"""The number of questions that are locked at a time: each lock is an open file."""
 EXHAUSTED_BUDGET_USD = 1e-9
-"""A budget that is spent: trials without a cost may still run, and the next one with a cost is the last."""
+"""A budget that is spent: trials without a cost can still run, and the next one with a cost is the last."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessSummary:
-    """What one process of a session did, for the process that sums up."""
+    """The results of one process of a session, for the process that prints the summary."""
 
     suites: Sequence[Mapping[str, Json]]
     reused: Sequence[Sequence[str]] = ()
-    """Answers of earlier sessions: the question, and the suite that used the answer, if it was one."""
+    """Answers of earlier sessions: the lock key, and the suite that used the answer, if it was one."""
     notes: Sequence[str] = ()
-    begun: bool = False
-    """Whether it ran any trial; collecting alone does not make a run."""
-    asked_again: int = 0
-    """Trials that were replaced because pytest ran their test again."""
+    has_run_trials: bool = False
+    """Whether it ran any trial; collecting suites alone does not make a run."""
+    rerun_trials: int = 0
+    """The number of trials that were replaced because pytest re-ran their test."""
 
 
 class SessionRun:
@@ -62,15 +63,15 @@ class SessionRun:
         self.session = session
         self._suites: dict[str, PlannedSuite] = {}
         self._done: set[TrialAddress] = set()
-        self._begun = False
+        self._has_run_trials = False
         self._store: tuple[Store, int] | None = None
         self._alive = contextlib.ExitStack()
         self._spent_usd = 0.0
         self._notes: list[str] = []
-        self._asked_again = 0
+        self._rerun_trials = 0
 
     def plan(self, suite: Suite, agent: Any) -> Plan:
-        """The trials of a suite, with everything they need ready; raises `InvalidSuite` with every problem."""
+        """The trials of a suite, ready to run; raises `InvalidSuite` with every problem."""
         return make_plan([suite], self.options, agent=agent)
 
     def add_suite(self, suite: PlannedSuite, planned: int) -> PlannedSuite:
@@ -87,35 +88,37 @@ class SessionRun:
         return self._suites.get(name)
 
     def run_trials(self, trials: Sequence[PlannedTrial]) -> dict[TrialAddress, TrialResult]:
-        """The results of these trials, which run now unless this session ran them before.
+        """The results of these trials, which run now unless they ran before in this session.
 
-        A trial that could not run, because the budget is spent, is missing.
+        A trial that could not run because the budget is spent is missing.
         """
-        self._begun = True
+        self._has_run_trials = True
         done: dict[TrialAddress, TrialResult] = {}
         step = MAX_LOCKS if self.session.has_other_processes else max(1, len(trials))
         for start in range(0, len(trials), step):
-            some = trials[start : start + step]
-            with self.answers.locked([_lock_key(trial) for trial in some]):
-                known = self._done_before(some)
-                missing = [trial for trial in some if trial.address not in known]
-                done |= known | (self._execute(missing) if missing else {})
+            batch = trials[start : start + step]
+            with self.answers.locked([_lock_key(trial) for trial in batch]):
+                stored = self._stored_trials(batch)
+                missing = [trial for trial in batch if trial.address not in stored]
+                done |= stored | (self._execute(missing) if missing else {})
         return done
 
     def begin_test(self, *, again: bool) -> None:
-        """A test that pytest runs `again` asks the agent again; every other test uses what the session has."""
-        self.answers.not_before = time.time() if again else 0.0
+        """A test that pytest re-runs (`again`) calls the agent again; every other test uses the session's answers."""
+        self.answers.min_started_at = time.time() if again else 0.0
 
     def summary(self) -> ProcessSummary:
         suites = tuple(to_json(item.info) for item in self._suites.values())
-        return ProcessSummary(suites, sorted(self.answers.reused), tuple(self._notes), self._begun, self._asked_again)
+        return ProcessSummary(
+            suites, sorted(self.answers.reused), tuple(self._notes), self._has_run_trials, self._rerun_trials
+        )
 
     def finish(
         self, summaries: Sequence[ProcessSummary], note: str, *, interrupted: bool
     ) -> tuple[Run, RunVerdict] | None:
-        """Sum up what all processes of the session did, and close the run; returns `None` if no suite was run."""
+        """Finish the run with the summaries of all processes; returns `None` if no suite was run."""
         suites = _merge_suites(summaries)
-        if not suites or not any(summary.begun for summary in summaries):
+        if not suites or not any(summary.has_run_trials for summary in summaries):
             return None
         store, _ = self._open()
         run = store.find_run(self.session.run_id)
@@ -146,25 +149,25 @@ class SessionRun:
     def _open(self) -> tuple[Store, int]:
         if self._store is None:
             store = Store(self.folder)
-            with contextlib.suppress(StoreError):  # one process of several shows that the run goes on
+            with contextlib.suppress(StoreError):  # one process of several marks the run as running
                 self._alive.enter_context(exclusive_run(store, self.session.run_id))
             self._store = store, session_row(store, self.session.run_id)
         return self._store
 
-    def _done_before(self, trials: Sequence[PlannedTrial]) -> dict[TrialAddress, TrialResult]:
-        """Trials that the session has; those before a rerun of their test are deleted from the run."""
+    def _stored_trials(self, trials: Sequence[PlannedTrial]) -> dict[TrialAddress, TrialResult]:
+        """The trials that the session has already. Those from before a re-run of their test are deleted."""
         addresses = {trial.address for trial in trials}
         if not self.session.has_other_processes and addresses.isdisjoint(self._done):
             return {}
         store, no = self._open()
         keys = store.stored_trials(no)
-        known = {address: store.trial(keys[address].no) for address in addresses & keys.keys()}
-        outdated = [address for address, trial in known.items() if trial.started_at < self.answers.not_before]
+        stored = {address: store.trial(keys[address].no) for address in addresses & keys.keys()}
+        outdated = [address for address, trial in stored.items() if trial.started_at < self.answers.min_started_at]
         store.drop_trials(
             no, [keys[address].no for address in outdated]
-        )  # pytest reports the last, so the run has the last
-        self._asked_again += len(outdated)
-        return {address: trial for address, trial in known.items() if address not in outdated}
+        )  # pytest reports the last one, so the run has the last one
+        self._rerun_trials += len(outdated)
+        return {address: trial for address, trial in stored.items() if address not in outdated}
 
     def _execute(self, trials: Sequence[PlannedTrial]) -> dict[TrialAddress, TrialResult]:
         store, no = self._open()
@@ -184,7 +187,7 @@ class SessionRun:
         return collector.trials
 
     def _options(self) -> RunOptions:
-        """The options with what is left of the budget: all that the next trials may cost."""
+        """The options with the rest of the budget."""
         limit = self.options.budget_usd
         if limit is None:
             return self.options
@@ -218,17 +221,17 @@ def _lock_key(trial: PlannedTrial) -> str:
 
 
 def _merge_suites(summaries: Sequence[ProcessSummary]) -> tuple[SuiteInfo, ...]:
-    """Each suite once, as the process knows it that planned most of its trials."""
-    found: dict[str, SuiteInfo] = {}
+    """Each suite once, from the process that planned most of its trials."""
+    suites: dict[str, SuiteInfo] = {}
     for data in (suite for summary in summaries for suite in summary.suites):
         info = CODEC.decode(SuiteInfo, data)
-        known = found.get(info.name)
-        found[info.name] = info if known is None or info.planned > known.planned else known
-    return tuple(info for info in found.values() if info.planned)
+        other = suites.get(info.name)
+        suites[info.name] = info if other is None or info.planned > other.planned else other
+    return tuple(info for info in suites.values() if info.planned)
 
 
 def _cost(run: Run, trials: Mapping[TrialAddress, TrialResult]) -> float:
-    """What agents and judges cost, as far as it is known."""
+    """The cost of agents and judges, as far as it is known."""
     usages = (trial.usage for trial in trials.values() if not trial.reused)
     agents = sum(usage.cost_usd or 0.0 for usage in usages if usage is not None)
     return agents + sum(judged.cost_usd or 0.0 for judged in run.judges)

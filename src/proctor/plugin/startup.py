@@ -1,4 +1,4 @@
-"""The light part of the plugin, which any session may load: which files are suites, and what pytest's stash keeps."""
+"""The light part of the plugin, which any session may load: which files are suites, and the keys of pytest's stash."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ NAMED_FILES = pytest.StashKey[frozenset[Path]]()
 
 
 def named_files(config: pytest.Config) -> frozenset[Path]:
-    """What the command line names; pytest itself forgets of a file whose folder is named as well."""
+    """The paths on the command line. pytest itself drops a file whose folder is named as well."""
     if NAMED_FILES not in config.stash:
-        named = (config.invocation_params.dir / name.partition("::")[0] for name in config.args)
-        config.stash[NAMED_FILES] = frozenset(Path(os.path.abspath(path)) for path in named)  # noqa: PTH100  links stay links
+        paths = (config.invocation_params.dir / name.partition("::")[0] for name in config.args)
+        config.stash[NAMED_FILES] = frozenset(Path(os.path.abspath(path)) for path in paths)  # noqa: PTH100  links stay links
     return config.stash[NAMED_FILES]
 
 
 def shared_session_data(config: pytest.Config) -> dict[str, Any]:
-    """A name for the session's run that no other has, as data that can be given to other processes."""
+    """A unique id for the session's run and its start, as data that can be sent to other processes."""
     if SESSION_DATA not in config.stash:
         moment = time.time()
         name = f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime(moment))}-{os.urandom(3).hex()}"
@@ -41,17 +41,17 @@ def shared_session_data(config: pytest.Config) -> dict[str, Any]:
 
 
 MAX_SEARCHED_BYTES = 65_536
-"""Bytes of a file that are searched for the keys of a format."""
+"""The part of a file that is searched for the keys of a format."""
 SUITE_INFIX = ".proctor."
 COMPANION_SUFFIXES = (".baseline.jsonl", ".quarantine.jsonl")
-"""Files about a suite that stand beside it."""
+"""Files that belong to a suite and are not suites."""
 
 
 def is_suite(path: Path, root: Path, patterns: Sequence[str], *, named: bool) -> bool:
-    """Whether pytest is to collect the file; `named` if the command line names this very file.
+    """Whether pytest should collect the file; `named` if the command line names this file.
 
-    A file whose name says that it may be of some format is collected if it has a key of that format. Formats of other
-    packages are asked about named files only: to look for such packages would delay every session.
+    A file whose name is typical of a format is collected if it has a key of that format. Formats of other packages are
+    checked for named files only, because looking for such packages would delay every session.
     """
     if path.name.endswith(COMPANION_SUFFIXES) or (not named and is_own_output(path)):
         return False

@@ -1,4 +1,4 @@
-"""What pytest shows of a trial: its lines with `-s`, and for one that did not pass, all that a person needs."""
+"""The text about a trial in pytest's output: its lines with `-s`, and the details of one that did not pass."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from proctor.reporting.wording import trial_name
 from proctor.results.reasons import headline_reason
 from proctor.results.run import Outcome, TrialResult
 
-ERROR_NOTE = "Nothing is known about the agent: the instrument or the infrastructure broke."
-REUSED_NOTE = "The answer is from an earlier session, since agent and question are unchanged (--proctor-reuse)."
+ERROR_NOTE = "Infrastructure or evaluator error, not an agent failure."
+REUSED_NOTE = "The answer is from an earlier session: agent and input are unchanged (--proctor-reuse)."
 
 
 class TrialFailed(Exception):
-    """The agent did not pass."""
+    """The agent failed the trial."""
 
     def __init__(self, trial: TrialResult) -> None:
         super().__init__(headline_reason(trial))
@@ -29,7 +29,7 @@ class TrialFailed(Exception):
 
 
 class TrialError(Exception):
-    """Nothing could be measured; says why, and has the trial if there was one."""
+    """The trial ended in an error, or could not run; the message says why."""
 
     def __init__(self, reason: str, trial: TrialResult | None = None) -> None:
         super().__init__(reason)
@@ -37,7 +37,7 @@ class TrialError(Exception):
 
 
 def failure_text(error: TrialFailed | TrialError, *, verbose: bool) -> str:
-    """The whole story, for the terminal and for JUnit."""
+    """The details of a failed trial or an error, for the terminal and for JUnit."""
     trial = error.trial
     if trial is None:
         return f"{ERROR_NOTE}\n{escape_control(str(error))}\n"
@@ -51,20 +51,20 @@ def failure_text(error: TrialFailed | TrialError, *, verbose: bool) -> str:
 
 
 def trial_title(trial: TrialResult) -> str:
-    """Which trial it is, on one line whatever it is called."""
+    """The suite, case and outcome of a trial on one line."""
     return escape_line(f"{trial.suite}/{trial.case.id}: {trial.outcome.value}")
 
 
 def trial_details(trial: TrialResult, *, verbose: bool) -> str:
-    """Question, answer, tool calls, scores and reasons, in two columns."""
+    """Input, output, tool calls, scores and reasons in two columns."""
     return escape_control(as_text(explain(trial, FULL if verbose else BRIEF)))
 
 
 def failure_repr(text: str, message: str, path: Path, line: int) -> ExceptionChainRepr:
-    """A representation that goes through pytest's reports, also from another process, with its one-line message."""
-    told = ReprTraceback([ReprEntryNative([text])], extraline=None, style="native")
-    place = ReprFileLocation(str(path), line, escape_line(message))
-    return ExceptionChainRepr([(told, place, None)])
+    """The text and the one-line message in the form of pytest's reports, which can be sent between processes."""
+    details = ReprTraceback([ReprEntryNative([text])], extraline=None, style="native")
+    location = ReprFileLocation(str(path), line, escape_line(message))
+    return ExceptionChainRepr([(details, location, None)])
 
 
 SYMBOLS = {"case": "🤖", "tool": "🔧", "ok": "✅", "bad": "❌", "answer": "💬"}
@@ -73,33 +73,33 @@ ASCII_SYMBOLS = {"case": ">", "tool": "*", "ok": "[ok]", "bad": "[x]", "answer":
 MAX_VALUE_CHARS = 500
 
 
-def case_line(case_id: str, number: int, signs: dict[str, str]) -> str:
-    return f"{signs['case']} Running test case: {trial_name(case_id, number)}"
+def case_line(case_id: str, number: int, symbols: dict[str, str]) -> str:
+    return f"{symbols['case']} Running test case: {trial_name(case_id, number)}"
 
 
-def tool_lines(trial: TrialResult, signs: dict[str, str]) -> Iterator[str]:
-    """Every call with its arguments and result; that there was none is worth a line as well."""
+def tool_lines(trial: TrialResult, symbols: dict[str, str]) -> Iterator[str]:
+    """Every call with its arguments and result, or a line that says that there was none."""
     calls = [call for reply in trial.replies for call in reply.tool_calls]
     if not calls and trial.is_answered:
-        yield f"{signs['tool']} No tool was called"
+        yield f"{symbols['tool']} No tool was called"
     for call in calls:
-        yield f"{signs['tool']} Tool: {call.name}"
+        yield f"{symbols['tool']} Tool: {call.name}"
         yield from _call_lines(call)
 
 
-def answer_lines(trial: TrialResult, signs: dict[str, str]) -> Iterator[str]:
-    """What was answered, or why there is no answer."""
+def answer_lines(trial: TrialResult, symbols: dict[str, str]) -> Iterator[str]:
+    """The answer, or the reason why there is none."""
     if trial.replies:
         last = trial.replies[-1]
-        said = shorten(answer_text(last), MAX_VALUE_CHARS)
-        if said or last.error is None:
-            yield f"{signs['answer']} {said or '(an empty answer)'}{'' if last.error is None else ' (so far)'}"
+        text = shorten(answer_text(last), MAX_VALUE_CHARS)
+        if text or last.error is None:
+            yield f"{symbols['answer']} {text or '(an empty answer)'}{'' if last.error is None else ' (incomplete)'}"
     if trial.reason:
-        yield f"{signs['bad']} {shorten(trial.reason, MAX_VALUE_CHARS)}"
+        yield f"{symbols['bad']} {shorten(trial.reason, MAX_VALUE_CHARS)}"
 
 
 def terminal_symbols() -> dict[str, str]:
-    """Signs that can be shown now, and later on the terminal if what is printed is kept until then."""
+    """Symbols that stdout can encode, and also the terminal, where pytest prints captured output later."""
     for stream in (sys.stdout, sys.__stdout__):
         encoding = getattr(stream, "encoding", None)
         if encoding is not None and escape_unencodable("".join(SYMBOLS.values()), encoding) != "".join(
@@ -110,7 +110,7 @@ def terminal_symbols() -> dict[str, str]:
 
 
 def print_lines(*lines: str) -> None:
-    """Print lines, whatever they hold and whatever the terminal can show."""
+    """Print lines, with characters replaced that the terminal cannot show."""
     encoding = getattr(sys.stdout, "encoding", None)
     for line in lines:
         print(escape_unencodable(escape_control(line), encoding))  # noqa: T201  tests capture it, or show it with -s
