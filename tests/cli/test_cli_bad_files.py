@@ -42,7 +42,7 @@ Command = Callable[..., Any]
             "holodeck",
             "agent.yaml",
             b"model: {provider: openai, name: m}\ninstructions: {inline: hi}\n",
-            "describes an agent and no tests",
+            "describes an agent without tests",
         ),
         ("s.jsonl", b'{"input": "a", "expected": "b"}\n{"input"\n', "s.jsonl:2: is not valid JSON"),
         ("s.csv", b"input,expectd\na,b\n", "column 'expectd' is not known; did you mean 'expected'?"),

@@ -148,7 +148,7 @@ def test_a_run_of_errors_alone_says_so_and_ends_with_4(proctor: Command, suite: 
     ("arguments", "code", "told"),
     [
         (["last~5"], 4, "no run 'last~5'"),
-        (["gone.jsonl"], 2, "cannot be read: No such file"),
+        (["gone.jsonl"], 2, "No such file"),
         (["-", "-"], 2, "only one of the two runs"),
         (["--json", "-", "--md", "-"], 2, "would both go to standard output"),
         (["last@nobody"], 2, "has no agent"),
@@ -191,13 +191,13 @@ def test_a_run_comes_through_a_pipe(proctor: Command, desk: Command, monkeypatch
     monkeypatch.setattr(sys, "stdin", io.StringIO(text))
     assert proctor("import", "-", "--store", "elsewhere").code == 0
     monkeypatch.setattr(sys, "stdin", io.StringIO("no run at all"))
-    assert proctor("show", "-").err == "error: standard input:1: it is no file that `proctor runs export` wrote\n"
+    assert proctor("show", "-").err == "error: standard input:1: not a file that `proctor runs export` wrote\n"
 
 
 def test_a_bad_name_is_refused_before_anything_runs(proctor: Command, desk: Command) -> None:
     desk()
     done = proctor("test", "--name", "last")
-    assert (done.code, "may not be 'last'" in done.err) == (2, True)
+    assert (done.code, "cannot be 'last'" in done.err) == (2, True)
     assert not Path(".proctor").exists()
 
 

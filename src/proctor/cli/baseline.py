@@ -12,7 +12,7 @@ from proctor.base.errors import UsageError
 from proctor.base.git import git_state
 from proctor.cases.formats.loading import load
 from proctor.cases.suite import Suite
-from proctor.cli.help_pages import DocumentedGroup
+from proctor.cli.help_pages import DocumentedGroup, option
 from proctor.cli.options import json_option, store_option
 from proctor.cli.output import say, say_json
 from proctor.cli.selection import run_argument
@@ -200,8 +200,13 @@ def _statistics(values: SampleStats | None) -> dict[str, Any] | None:
 )
 @click.argument("paths", nargs=-1, metavar="[SUITES]...")
 @click.option("--agent", metavar="REF", help="Use this agent instead of the one the suite names.")
-@click.option(
-    "--keep", type=click.IntRange(min=1), metavar="N", default=50, help="Keep the latest N runs per case (default: 50)."
+@option(
+    "--keep",
+    group="",
+    type=click.IntRange(min=1),
+    metavar="N",
+    default=50,
+    help="Keep the latest N runs per case (default: 50).",
 )
 @click.option("--dry-run", is_flag=True, help="Show what would be removed, without changing the file.")
 @file_option

@@ -100,7 +100,7 @@ def judge_option(command: F) -> F:
 
 def budget_option(command: F) -> F:
     """`--budget`."""
-    text = "Stop starting trials once the run has cost this many US dollars."
+    text = "Stop starting trials once the run has cost this many US dollars (default: no limit)."
     return option("--budget", group=AGENT_AND_JUDGE, type=Dollars(), metavar="USD", help=text)(command)
 
 
@@ -110,9 +110,15 @@ def fast_option(command: F) -> F:
     return option("--fast", group=AGENT_AND_JUDGE, is_flag=True, help=text)(command)
 
 
+def judge_budget_option(command: F) -> F:
+    """`--budget` for commands that call a judge but no agent."""
+    text = "Stop calling the judge once it has cost this many US dollars (default: no limit)."
+    return option("--budget", group=AGENT_AND_JUDGE, type=Dollars(), metavar="USD", help=text)(command)
+
+
 def judge_options(command: F) -> F:
-    """`--judge` and `--budget`."""
-    return judge_option(budget_option(command))
+    """`--judge` and `--budget` for commands that call a judge but no agent."""
+    return judge_option(judge_budget_option(command))
 
 
 def json_option(command: F) -> F:

@@ -14,9 +14,9 @@ from proctor.cli import suggestions
 from proctor.cli.help_pages import AGENT_AND_JUDGE, EXECUTION, DocumentedCommand, option
 from proctor.cli.options import (
     Seconds,
-    budget_option,
     command_configuration,
     fast_option,
+    judge_budget_option,
     judge_option,
     parse_evaluators,
     report_options,
@@ -80,7 +80,7 @@ class RescoreOptions:
 )
 @judge_option
 @fast_option
-@budget_option
+@judge_budget_option
 @option(
     "--evaluator-timeout",
     group=EXECUTION,

@@ -13,7 +13,7 @@ from proctor.base.errors import UsageError
 from proctor.base.json_data import to_json
 from proctor.cli import suggestions
 from proctor.cli.grade import is_interactive
-from proctor.cli.help_pages import DocumentedGroup
+from proctor.cli.help_pages import DocumentedGroup, option
 from proctor.cli.options import json_option, store_option
 from proctor.cli.output import say, say_json
 from proctor.cli.selection import run_argument
@@ -36,8 +36,14 @@ UNFINISHED = ("interrupted", "died", "running")
     invoke_without_command=True,
     examples=("proctor runs -n 5", "proctor runs --suite shop --json", "proctor runs --size"),
 )
-@click.option(
-    "-n", "--limit", metavar="N", type=click.IntRange(min=1), default=20, help="Show at most N runs (default: 20)."
+@option(
+    "-n",
+    "--limit",
+    group="",
+    metavar="N",
+    type=click.IntRange(min=1),
+    default=20,
+    help="Show at most N runs (default: 20).",
 )
 @click.option(
     "--suite",

@@ -17,7 +17,7 @@ from proctor.base.errors import InvalidSuite, Problem, StoreError, UsageError
 from proctor.base.event_loops import run_sync
 from proctor.base.json_data import Json, to_json
 from proctor.base.masking import mask
-from proctor.cli.help_pages import DocumentedGroup
+from proctor.cli.help_pages import DocumentedGroup, option
 from proctor.cli.options import json_option, store_option
 from proctor.cli.output import reserve_stdout, say, say_json
 from proctor.cli.selection import run_argument
@@ -63,8 +63,14 @@ command.add_command(to_case)
 
 
 @command.command("list")
-@click.option(
-    "-n", "--limit", metavar="N", type=click.IntRange(min=1), default=20, help="List at most N traces (default: 20)."
+@option(
+    "-n",
+    "--limit",
+    group="",
+    metavar="N",
+    type=click.IntRange(min=1),
+    default=20,
+    help="List at most N traces (default: 20).",
 )
 @click.option("--errors", is_flag=True, help="List only traces with an error.")
 @json_option

@@ -68,7 +68,7 @@ def test_importing_twice_changes_nothing(tmp_path: Path) -> None:
 
 def test_another_run_of_the_same_id_is_never_written_over(tmp_path: Path) -> None:
     store = kept(tmp_path / "a", [trial("x")])
-    with pytest.raises(UsageError, match="already and differs; nothing was imported"):
+    with pytest.raises(UsageError, match="nothing was imported"):
         import_run(store, io.StringIO(exported(kept(tmp_path / "b", [trial("x"), trial("y", position=1)]))), "f")
     assert len(list(store.trials(1))) == 1
 
@@ -77,21 +77,21 @@ def damaged(text: str) -> dict[str, str]:
     lines = text.splitlines()
     newer = json.dumps(json.loads(lines[0]) | {"proctor_run": 99})
     return {
-        "": "run.jsonl:1: it is no file that `proctor runs export` wrote",
-        "{}": "run.jsonl:1: it is no file that `proctor runs export` wrote",
-        "hello": "run.jsonl:1: it is no file that `proctor runs export` wrote",
-        "[1]": "run.jsonl:1: it is no file that `proctor runs export` wrote",
-        "[" * 100_000: "run.jsonl:1: it is no file that `proctor runs export` wrote",
-        '{"proctor_run":1}': "run.jsonl:1: what it says of the run cannot be read",
-        text.replace("20260101-000000-cafe", "../../outside", 1): "run.jsonl:1: what it says of the run cannot be read",
-        text.replace('"name":"base"', '"name":"a/b"', 1): "run.jsonl:1: what it says of the run cannot be read",
-        text.replace('"started_at":', '"started_at":NaN,"x":', 1): "run.jsonl:1: what it says of the run cannot be",
-        newer: "run.jsonl:1: a newer version of Proctor wrote it; update Proctor to read it",
-        "\n".join(lines[:-1]): "run.jsonl is cut off after 1 trials: its last line is missing",
-        text[:-30]: "run.jsonl:3: it is not valid JSON; the file is cut off or damaged",
-        "\n".join([lines[0], *lines[2:]]): "run.jsonl:2: it cannot be read",
-        "\n".join([*lines[:2], '{"suite":1,"case":1}', lines[-1]]): "run.jsonl:3: it cannot be read",
-        "\n".join([*lines[:-1], '{"end":7}']): "run.jsonl:4: it has 1 trials and should have 7",
+        "": "run.jsonl:1: not a file that `proctor runs export` wrote",
+        "{}": "run.jsonl:1: not a file that `proctor runs export` wrote",
+        "hello": "run.jsonl:1: not a file that `proctor runs export` wrote",
+        "[1]": "run.jsonl:1: not a file that `proctor runs export` wrote",
+        "[" * 100_000: "run.jsonl:1: not a file that `proctor runs export` wrote",
+        '{"proctor_run":1}': "run.jsonl:1: cannot read the facts about the run",
+        text.replace("20260101-000000-cafe", "../../outside", 1): "run.jsonl:1: cannot read the facts about the run",
+        text.replace('"name":"base"', '"name":"a/b"', 1): "run.jsonl:1: cannot read the facts about the run",
+        text.replace('"started_at":', '"started_at":NaN,"x":', 1): "run.jsonl:1: cannot read the facts about the run",
+        newer: "run.jsonl:1: written by a newer version of Proctor; update Proctor to read it",
+        "\n".join(lines[:-1]): "run.jsonl is incomplete: it ends after 1 trials",
+        text[:-30]: "run.jsonl:3: not valid JSON; the file is incomplete or damaged",
+        "\n".join([lines[0], *lines[2:]]): "run.jsonl:2: cannot read the line",
+        "\n".join([*lines[:2], '{"suite":1,"case":1}', lines[-1]]): "run.jsonl:3: cannot read the line",
+        "\n".join([*lines[:-1], '{"end":7}']): "run.jsonl:4: the file has 1 trials instead of 7",
     }
 
 
@@ -120,7 +120,7 @@ def test_values_that_this_version_does_not_know_are_refused_with_their_line(what
     }[what]
     path = tmp_path / "newer.jsonl"
     path.write_text("\n".join([json.dumps({**head, "info": {**head["info"], **info}}), *rest]), encoding="utf-8")
-    with pytest.raises(UsageError, match=r"newer\.jsonl:1: what it says of the run cannot be read"):
+    with pytest.raises(UsageError, match=r"newer\.jsonl:1: cannot read the facts about the run"):
         open_run(tmp_path, str(path))
 
 
@@ -140,7 +140,7 @@ GATE = {
 
 def test_an_unknown_outcome_of_a_trial_or_score_is_refused_with_its_line(tmp_path: Path) -> None:
     text = exported(kept(tmp_path / "a", [trial("x")]))
-    with pytest.raises(UsageError, match=r"run\.jsonl:3: it cannot be read: .*'splendid' is not a valid Outcome"):
+    with pytest.raises(UsageError, match=r"run\.jsonl:3: cannot read the line: .*'splendid' is not a valid Outcome"):
         imported(tmp_path / "b", text.replace('"outcome":"passed"', '"outcome":"splendid"'))
 
 
@@ -195,7 +195,7 @@ def test_runs_are_found_by_name_and_counted_back(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["", "  ", "last", "a~1", "a@b", "-x", "a/b", "a\\b", "x" * 101, "a\nb", " a"])
 def test_a_name_that_could_be_taken_for_another_is_refused(name: str) -> None:
-    with pytest.raises(UsageError, match="of a run"):
+    with pytest.raises(UsageError, match="the run name"):
         validate_run_name(name)
 
 
@@ -209,7 +209,7 @@ def test_a_file_is_a_run_too(tmp_path: Path) -> None:
     store.close()
     assert not folder.exists()
     path.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(UsageError, match="it is no file that"):
+    with pytest.raises(UsageError, match="not a file that"):
         open_run(tmp_path, str(path))
-    with pytest.raises(UsageError, match="cannot be read: No such file"):
+    with pytest.raises(UsageError, match="No such file"):
         open_run(tmp_path, str(tmp_path / "gone.jsonl"))

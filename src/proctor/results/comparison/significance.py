@@ -1,6 +1,12 @@
-"""The tests and intervals behind a comparison of two runs.
+"""The statistical tests and intervals behind a comparison of two runs.
 
-Every function takes plain numbers, gives the same answer each time, and needs no numerical library.
+The same cases run twice, so the data are pairs, and a test that compares two overall pass rates would be wrong: it
+treats the difference between easy and hard cases as noise and misses small changes. If each case ran once, McNemar's
+test looks only at the cases that changed. With repeats, a permutation test shuffles the trials within each case, so
+that flaky cases need more evidence. The permutations are counted exactly by convolution where that is fast enough, and
+sampled otherwise. Plain McNemar p-values are too cautious for few cases, hence the mid-p variant.
+
+Every function takes plain numbers, returns the same result each time, and needs no numerical library.
 """
 
 from __future__ import annotations
@@ -14,14 +20,14 @@ from itertools import accumulate, combinations
 from statistics import NormalDist
 
 MAX_EXACT_ADDITIONS = 1_000_000
-"""How many additions an exact permutation test may take before a sample of permutations is drawn instead."""
+"""The most additions of an exact permutation test; beyond that, permutations are sampled."""
 
 MAX_SPLITS = 1000
-"""With more ways to split the trials of one case between the runs, splits are drawn."""
+"""The most ways to split the trials of one case between the runs that are enumerated; beyond that, they are sampled."""
 
 MAX_DRAWS = 4999
 ENOUGH_EXTREME_DRAWS = 100
-"""Permutations drawn: so many, or fewer once so many of them are as extreme as the observed one."""
+"""Sampling stops after `MAX_DRAWS` permutations, or once this many are as extreme as the observed one."""
 
 Pair = tuple[Sequence[float], Sequence[float]]
 """The values of one case in the first and in the second run; a pass is 1 and a failure 0."""
@@ -29,7 +35,7 @@ Pair = tuple[Sequence[float], Sequence[float]]
 
 @dataclass(frozen=True, slots=True)
 class SignificanceTest:
-    """How likely a difference as large as the observed one is if both runs come from one and the same agent."""
+    """The probability of a difference at least as large as the observed one if both runs are of the same agent."""
 
     __test__ = False  # pytest would take it for a class of tests
 
@@ -40,17 +46,17 @@ class SignificanceTest:
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """How much differs, with the interval that holds the true value with the asked confidence."""
+    """The size of a difference, with its confidence interval."""
 
     value: float
     low: float
     high: float
     count: int
-    """How many cases it rests on."""
+    """Number of cases."""
 
 
 def compare_pairs(pairs: Sequence[Pair], *, seed: int = 0) -> SignificanceTest | None:
-    """The test that fits: McNemar's where each case ran once and passed or failed, else permutations within cases."""
+    """The right test for the data: McNemar's if each case ran once and passed or failed, otherwise permutations."""
     known = [pair for pair in pairs if pair[0] and pair[1]]
     if not known:
         return None
@@ -62,7 +68,7 @@ def compare_pairs(pairs: Sequence[Pair], *, seed: int = 0) -> SignificanceTest |
 
 
 def mcnemar(broken: int, fixed: int) -> float:
-    """Two-sided mid-p of McNemar's test: of the cases that changed, each was as likely to break as to be fixed."""
+    """The two-sided mid-p value of McNemar's test: each changed case was as likely to break as to be fixed."""
     changed, fewer = broken + fixed, min(broken, fixed)
     if broken == fixed:
         return 1.0
@@ -79,7 +85,7 @@ def mcnemar(broken: int, fixed: int) -> float:
 
 
 def permutation_test(pairs: Sequence[Pair], *, seed: int = 0, draws: int = MAX_DRAWS) -> SignificanceTest:
-    """Two-sided test of the mean over cases of the difference of means; trials are shuffled within their case only."""
+    """Two-sided test of the mean difference over cases; trials are shuffled within their case only."""
     observed = math.fsum(_difference(a, b) for a, b in pairs)
     kinds = Counter(_kind(a, b) for a, b in pairs if len({*a, *b}) > 1)
     limit = abs(observed) - 1e-12 * (abs(observed) + 1)
@@ -94,7 +100,7 @@ def permutation_test(pairs: Sequence[Pair], *, seed: int = 0, draws: int = MAX_D
 
 
 CaseKind = tuple[tuple[float, ...], int]
-"""All values of a case in order, and how many of them belong to the second run: cases of one kind shuffle alike."""
+"""All values of a case, sorted, and how many belong to the second run. Cases of one kind have the same shuffles."""
 
 
 def _kind(a: Sequence[float], b: Sequence[float]) -> CaseKind:
@@ -114,7 +120,7 @@ def _can_enumerate(values: tuple[float, ...], second: int) -> bool:
 
 
 def _splits(values: tuple[float, ...], second: int) -> dict[float, float]:
-    """Each difference of means that a shuffle can give, with its chance."""
+    """Each difference of means that a shuffle can produce, with its probability."""
     first, total = len(values) - second, math.fsum(values)
     found: dict[float, float] = {}
     if _is_binary(values):
@@ -133,7 +139,7 @@ def _splits(values: tuple[float, ...], second: int) -> dict[float, float]:
 
 
 def _exact_share(kinds: Counter[CaseKind], splits: Mapping[CaseKind, dict[float, float]], limit: float) -> float | None:
-    """The chance of a sum at least as far from 0, by convolution; `None` if it would take too long."""
+    """The probability of a sum at least as far from 0, by convolution; `None` if it would take too long."""
     sums, work = {0.0: 1.0}, 0
     for kind, count in kinds.items():
         outcomes = list(splits[kind].items())
@@ -153,8 +159,8 @@ def _exact_share(kinds: Counter[CaseKind], splits: Mapping[CaseKind, dict[float,
 def _drawn_share(
     kinds: Counter[CaseKind], splits: Mapping[CaseKind, dict[float, float]], limit: float, seed: int, draws: int
 ) -> float:
-    """The share of drawn permutations at least as far from 0 (Besag and Clifford's rule for stopping early)."""
-    rng = random.Random(seed)  # noqa: S311  the same answer each time is wanted
+    """The share of sampled permutations at least as far from 0, with early stopping (Besag and Clifford)."""
+    rng = random.Random(seed)  # noqa: S311  a fixed seed, so that the result is the same each time
     known = [
         (list(splits[kind]), list(accumulate(splits[kind].values())), count)
         for kind, count in kinds.items()
@@ -180,7 +186,7 @@ def _shuffled_difference(values: tuple[float, ...], second: int, rng: random.Ran
 
 
 def holm(p_values: Mapping[str, float]) -> dict[str, float]:
-    """Holm's adjusted p-values: each may be held against alpha although several were looked at."""
+    """Holm's adjusted p-values: each can be compared with alpha although there are several tests."""
     adjusted: dict[str, float] = {}
     reached = 0.0
     ordered = sorted(p_values.items(), key=lambda item: item[1])
@@ -191,13 +197,14 @@ def holm(p_values: Mapping[str, float]) -> dict[str, float]:
 
 
 def mean_difference(pairs: Sequence[Pair], *, confidence: float = 0.95) -> Effect | None:
-    """The mean over cases of second minus first, with Student's interval over the cases; scores lie between 0 and 1."""
+    """The mean difference (second minus first) over cases of scores from 0 to 1, with Student's interval."""
     differences = [_difference(a, b) for a, b in pairs if a and b]
     if not differences:
         return None
     found = _student(differences, confidence)
     if found.low == found.high:
-        # Cases that all agree do not rule out a few that would not: so large a share of them could have stayed unseen.
+        # All cases agree, so the interval would have width 0. This is the largest share of other cases that would
+        # still have stayed unseen with this confidence.
         unseen = 1 - (1 - confidence) ** (1 / len(differences))
         low, high = max(-1.0, found.value - unseen), min(1.0, found.value + unseen)
         return Effect(found.value, low, high, len(differences))
@@ -205,9 +212,9 @@ def mean_difference(pairs: Sequence[Pair], *, confidence: float = 0.95) -> Effec
 
 
 def ratio(pairs: Sequence[Pair], *, confidence: float = 0.95) -> Effect | None:
-    """How many times as much the second run took a case (geometric mean), with an interval; for tokens, cost and time.
+    """How many times as much of a resource the second run took per case (geometric mean), with an interval.
 
-    Cases where either side is nothing have no ratio and are left out. With fewer than two cases there is no interval.
+    Cases with 0 on either side have no ratio and are left out. A single case has no interval.
     """
     logs = []
     for a, b in pairs:
@@ -233,7 +240,7 @@ def _student(values: Sequence[float], confidence: float) -> Effect:
 
 
 def student_quantile(confidence: float, freedom: int) -> float:
-    """The value that Student's t stays within, on both sides, with this confidence (Hill 1970, algorithm 396)."""
+    """The two-sided quantile of Student's t (Hill 1970, algorithm 396)."""
     tails = 1 - confidence
     if freedom == 1:
         return math.cos(tails * math.pi / 2) / math.sin(tails * math.pi / 2)

@@ -1,4 +1,4 @@
-"""The file behind the store: one SQLite database in WAL mode, and what every statement on it has in common."""
+"""The SQLite file of the store: opening it in WAL mode, transactions, and errors as `StoreError`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BUSY_SECONDS = 60
 
 
 class Database:
-    """One open database; used from one thread. A file that cannot be written can still be read."""
+    """One open database, used from one thread. A file that cannot be written can still be read."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -41,17 +41,17 @@ class Database:
 
     @property
     def opened_path(self) -> Path:
-        """The file that is read: `path`, or the copy of it."""
+        """The file that is open: `path`, or a private copy of it."""
         return self.path if self._copy is None else Path(self._copy.name) / self.path.name
 
     def check_present(self) -> None:
-        """Raises `StoreError` if the file was removed or replaced: SQLite would go on writing where nothing is kept."""
+        """Raise `StoreError` if the file was removed or replaced; SQLite would keep writing to the removed file."""
         try:
             about = self._file.stat()
         except OSError:
             about = None
         if about is None or (about.st_dev, about.st_ino) != self._identity:
-            raise StoreError(f"{self.path} was removed or replaced while it was written")
+            raise StoreError(f"{self.path} was removed or replaced while Proctor was writing to it")
 
     def close(self) -> None:
         with contextlib.suppress(sqlite3.Error):
@@ -63,11 +63,11 @@ class Database:
         try:
             if hasattr(self, "_connection"):
                 self.close()
-        except BaseException:  # noqa: S110  at the end of Python, what this needs may be gone or tampered with
+        except BaseException:  # noqa: S110  while Python exits, modules may already be gone
             pass
 
     def insert(self, statement: str, values: tuple[Any, ...]) -> int:
-        """The number of the new row."""
+        """Insert a row and return its number."""
         return int(self._connection.execute(statement, values).lastrowid or 0)
 
     def execute(self, statement: str, values: tuple[Any, ...] = ()) -> None:
@@ -85,7 +85,7 @@ class Database:
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
-        """One transaction: all that is written inside, or nothing."""
+        """A transaction: everything inside is written, or nothing."""
         with self.store_errors("written"):
             self._connection.execute("BEGIN IMMEDIATE")
             try:
@@ -98,11 +98,12 @@ class Database:
 
     @contextlib.contextmanager
     def store_errors(self, action: str) -> Iterator[None]:
+        """Turn every failure inside into a `StoreError` that names the file."""
         with store_errors(self.path, action):
             yield
 
     def _prepare(self) -> None:
-        """Make the tables of a new database, or bring one of an earlier version to the present one."""
+        """Create the tables of a new database, or migrate one of an earlier version."""
         if self._version() < VERSION:
             self._switch_to_wal()
             with self.transaction():
@@ -112,10 +113,10 @@ class Database:
         self._connection.execute("PRAGMA synchronous = NORMAL")
 
     def _open_read_only(self) -> None:
-        """Read the file as it is, or a private copy where that is not possible.
+        """Open the file for reading, or a private copy of it if that is not possible.
 
-        A copy is needed where the version is an earlier one, which has to be migrated, and where SQLite may not make
-        the files beside the database without which it does not open it. Nothing can be written to either.
+        A copy is needed for an earlier version, which has to be migrated, and if SQLite cannot create the files next to
+        the database that it needs to open it. Neither the file nor the copy is written to.
         """
         try:
             current = self._version() == VERSION
@@ -136,20 +137,20 @@ class Database:
         version = int(self._connection.execute("PRAGMA user_version").fetchone()[0])
         if version > VERSION:
             raise StoreError(
-                f"{self.path} was written by a newer Proctor (store version {version}, this one knows up to {VERSION});"
+                f"{self.path} was written by a newer Proctor (store version {version}; this one reads up to {VERSION});"
                 " update Proctor, or name another folder with --store"
             )
         return version
 
     def _switch_to_wal(self) -> None:
-        """Waits for another process that makes the same store: SQLite does not wait for this lock by itself."""
-        patience = time.monotonic() + BUSY_SECONDS
+        """Wait for another process that creates the same store: SQLite does not wait for this lock by itself."""
+        deadline = time.monotonic() + BUSY_SECONDS
         while True:
             try:
                 self._connection.execute("PRAGMA journal_mode = WAL")
                 return
             except sqlite3.OperationalError as error:
-                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > patience:
+                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
                     raise
                 time.sleep(0.02)
 
@@ -166,10 +167,10 @@ def _is_read_only(path: Path) -> bool:
 
 @contextlib.contextmanager
 def store_errors(path: Path, action: str) -> Iterator[None]:
-    """Every failure inside becomes a `StoreError` that names the file."""
+    """Turn every failure inside into a `StoreError` that names the file."""
     try:
         yield
     except ProctorError:
         raise
-    except Exception as error:  # a damaged file can hold anything, and so can what a user's code returned
+    except Exception as error:  # a damaged file can contain anything, and so can values from user code
         raise StoreError(f"{path} cannot be {action}: {error}") from error

@@ -1,7 +1,7 @@
 """Runs, trials and scores as rows of the database, and back.
 
 A field that has a column of its name (`schema.py`) is stored there, so that SQL can use it; all other fields of a trial
-are JSON in the column `content`. Nothing is listed twice: a new field is stored, a new column is filled.
+are JSON in the column `content`. A new field is stored and a new column is filled without any change here.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ NOT_IN_HEADER = frozenset(
         " planned_trials extra"
     ).split()
 )
-"""Fields of a run that have a column of their own, or that only the process knows that runs it."""
+"""Fields of a run that have their own column, or that exist only in the process that runs it."""
 
 
 STORED_NAMES: Mapping[type, Mapping[str, str]] = {
@@ -70,11 +70,11 @@ def _codec(*, strict: bool) -> DataclassCodec:
 CODEC = _codec(strict=False)
 CODEC.prepare(Run, TrialResult, Score)
 STRICT_CODEC = _codec(strict=True)
-"""For exported runs, which may come from anywhere."""
+"""Checks the types of values, for exported runs, which may come from anywhere."""
 
 
 def header_to_json(run: Run) -> dict[str, Json]:
-    """What is known of a run as a whole; who judged is added up when it ends."""
+    """The facts about a run, without its trials. `judges` is added when the run ends."""
     unknown = ("judges",) if run.status is RunStatus.RUNNING else ()
     return {**to_json(run.extra), **CODEC.encode(run, without=unknown)}
 
@@ -88,7 +88,7 @@ def run_from_json(
     known = codec.names(Run)
     run.extra = {name: value for name, value in header.items() if name not in known}
     if status in (RunStatus.RUNNING, RunStatus.DIED):
-        # What is stored is from before the run was resumed, if it was.
+        # The stored values are from before the run was resumed, if it was.
         run.interrupted, run.stored_verdict, run.counts = status is RunStatus.DIED, None, None
     elif "interrupted" not in header and status is RunStatus.INTERRUPTED:  # older programs wrote only the exit code
         run.interrupted = run.stored_verdict is None or run.stored_verdict.exit_code == INTERRUPTED
@@ -121,7 +121,7 @@ class Columns:
         return row | {column: not getattr(value, name) for name, column in self._opposites.items()}
 
     def decode(self, row: Sequence[Any]) -> dict[str, Any]:
-        """By field: what a row of these columns holds."""
+        """By field: the values in a row of these columns."""
         return {
             name: item if decode is None or item is None else decode(item)
             for (name, decode), item in zip(self._decoders, row, strict=True)
@@ -132,7 +132,7 @@ def _to_column(value: Any) -> Any:
     kind = type(value)
     if kind is str:
         return encode_text(value)
-    if value is None or kind in (int, float, bool):  # most values; asking what else they are takes longer
+    if value is None or kind in (int, float, bool):  # most values, so they are checked first
         return value
     if isinstance(value, enum.Enum):
         return value.value
@@ -164,7 +164,7 @@ NOT_CONTENT = frozenset({"case", "scores", *TRIAL_COLUMNS.names})
 
 
 def trial_to_row(trial: TrialResult) -> dict[str, Any]:
-    """By column: what is stored of a trial, apart from the run, the case and the content."""
+    """By column: the values of a trial, without the run, the case and the content."""
     usage = trial.usage
     return {
         **TRIAL_COLUMNS.encode(trial),
@@ -176,12 +176,12 @@ def trial_to_row(trial: TrialResult) -> dict[str, Any]:
 
 
 def trial_to_json(trial: TrialResult) -> dict[str, Json]:
-    """The other fields of a trial."""
+    """The fields of a trial that have no column."""
     return CODEC.encode(trial, without=NOT_CONTENT)
 
 
 def trial_from_json(content: Mapping[str, Json], scores: Iterable[Score], **columns: Any) -> TrialResult:
-    """The trial that was taken apart into `content`, scores and columns."""
+    """The trial with these contents, scores and columns."""
     scored = tuple(scores)
     early = ended_early(content, has_scores=bool(scored))
     return CODEC.decode(TrialResult, content, **columns, scores=scored, ended_early=early)
@@ -190,7 +190,7 @@ def trial_from_json(content: Mapping[str, Json], scores: Iterable[Score], **colu
 def ended_early(content: Mapping[str, Json], *, has_scores: bool) -> bool:
     """Whether a stored trial ended before it was scored.
 
-    Older programs did not say so; there, a reason without scores meant that, except for one sentence.
+    Older versions did not store it; there, a reason without scores meant that, except for one sentence.
     """
     known = content.get("ended_early")
     if isinstance(known, bool):
@@ -199,7 +199,7 @@ def ended_early(content: Mapping[str, Json], *, has_scores: bool) -> bool:
 
 
 def score_to_row(score: Score) -> dict[str, Any]:
-    """By column: what is stored of a score, apart from its trial and its place in it."""
+    """By column: the values of a score, without its trial and its place in it."""
     return SCORE_COLUMNS.encode(score)
 
 

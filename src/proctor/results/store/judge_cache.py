@@ -1,4 +1,4 @@
-"""The answers of judges in the store, so that each is paid for once."""
+"""Judge answers in the store, so that each is paid for only once."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from proctor.results.store.text_columns import encode_text
 
 
 class StoredJudgeCalls:
-    """Keeps each answer of a judge the moment it arrives, by its content: paid for once, found in any later run.
+    """Stores each answer of a judge when it arrives, by a key of the question; later runs find it.
 
-    It has a connection of its own, so that an answer stays even if the trial that asked for it is not kept.
+    It has its own database connection, so that an answer is stored even if its trial is not.
     """
 
     def __init__(self, path: Path) -> None:
@@ -30,7 +30,8 @@ class StoredJudgeCalls:
         self._database.close()
 
     def get(self, key: str) -> Mapping[str, Json] | None:
-        if not key.isascii():  # no key of ours, but a run of a file can name anything
+        """The stored answer with this key, or None."""
+        if not key.isascii():  # not a key of Proctor; an imported run can contain anything
             return None
         with self._lock, self._database.store_errors("read"):
             rows = list(self._database.read("SELECT content FROM judge_calls WHERE key = ?", (key,)))
@@ -38,7 +39,7 @@ class StoredJudgeCalls:
             return found if isinstance(found, dict) else None
 
     def put(self, key: str, entry: Mapping[str, Json]) -> None:
-        """On disk when this returns; of two answers to the same question at once, the first one stays."""
+        """Store an answer; it is on disk when this returns. An existing answer to the question is not replaced."""
         usage = entry.get("usage")
         cost = usage.get("cost_usd") if isinstance(usage, Mapping) else None
         row = (key, time.time(), _text(entry.get("judge")), _text(entry.get("kind")), entry.get("version"), cost)

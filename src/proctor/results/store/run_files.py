@@ -1,7 +1,7 @@
-"""A whole run as one JSON Lines file: written, read back into a store, or looked at without one.
+"""A run as one JSON Lines file: export, import into a store, and reading without importing.
 
-The first line tells of the run, the last one how many trials there are, so that a file that was cut off is noticed.
-A case stands once, before its first trial.
+The first line has the facts about the run, and the last one the number of trials, so that an incomplete file is
+detected. A case is written once, before its first trial.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ from proctor.results.store.trace_encoding import span_from_json, span_to_json
 
 VERSION = 1
 MAX_LINE = 100_000_000
-"""Characters: no trial has more, and a file that has is not one of ours."""
+"""Characters. No trial has more, so a longer line is not from Proctor."""
 _ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
-"""Ids are parts of file names."""
-FORMAT_HINT = "it is no file that `proctor runs export` wrote"
+"""Ids become parts of file names, so only these characters are allowed."""
+FORMAT_HINT = "not a file that `proctor runs export` wrote"
 
 
 def export_run(run: Run, out: TextIO) -> int:
-    """Write a run; returns the number of its trials. What is masked in the store stays masked."""
+    """Write a run and return the number of its trials. Secrets that are masked in the store stay masked."""
     head = {EXPORTED_RUN: VERSION, "id": run.id, "name": run.name, "started_at": run.started_at}
     rest = {"finished_at": run.finished_at, "status": run.status, "plan": run.plan, "info": header_to_json(run)}
     out.write(dumps(head | rest) + "\n")
@@ -63,9 +63,9 @@ def export_run(run: Run, out: TextIO) -> int:
 
 
 def import_run(store: Store, lines: Iterable[str], place: str, *, keep_secrets: bool = False) -> tuple[Run, bool]:
-    """Keep the run of a file, all of it or nothing; whether it is new. A run that is there is never overwritten.
+    """Store the run of a file, completely or not at all; returns the run and whether it is new.
 
-    Files come from anywhere: secrets in them are masked as in a run that was made here.
+    A stored run is never overwritten. Secrets are masked as in a run of this machine, because files come from anywhere.
     """
     reader = RunReader(lines, place)
     run = reader.run
@@ -73,7 +73,9 @@ def import_run(store: Store, lines: Iterable[str], place: str, *, keep_secrets: 
     if known is not None:
         count = sum(1 for _ in reader.trials())
         if count != len(known.summaries) or known.started_at != run.started_at:
-            raise UsageError(f"{place}: run {run.id} is in {store.folder} already and differs; nothing was imported")
+            raise UsageError(
+                f"{place}: {store.folder} already has another run with the id {run.id}; nothing was imported"
+            )
         return known, False
     masker = TrialMasker()
     run.trials = reader.trials() if keep_secrets else map(masker.trial, reader.trials())
@@ -82,7 +84,7 @@ def import_run(store: Store, lines: Iterable[str], place: str, *, keep_secrets: 
 
 
 class RunReader:
-    """Reads an exported run line by line; whatever is wrong is said with the line, before anything is kept."""
+    """Reads an exported run line by line; raises `UsageError` with the line of the first problem."""
 
     def __init__(self, lines: Iterable[str], place: str) -> None:
         self._place = place
@@ -93,28 +95,28 @@ class RunReader:
         if not isinstance(version, int) or isinstance(version, bool):
             raise self._wrong(number, FORMAT_HINT)
         if version > VERSION:
-            raise self._wrong(number, "a newer version of Proctor wrote it; update Proctor to read it")
+            raise self._wrong(number, "written by a newer version of Proctor; update Proctor to read it")
         try:
             self.run = _run(data)
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError, ProctorError) as error:
-            raise self._wrong(number, f"what it says of the run cannot be read: {one_line(error)}") from None
+            raise self._wrong(number, f"cannot read the facts about the run: {one_line(error)}") from None
 
     def trials(self) -> Iterator[TrialResult]:
-        """The trials, once; raises `UsageError` where the file ends before its end."""
+        """The trials, once; raises `UsageError` if the file is incomplete."""
         count = 0
         for number, data in self._records():
             if "end" in data:
                 if data["end"] != count:
-                    raise self._wrong(number, f"it has {count:,} trials and should have {data['end']}")
+                    raise self._wrong(number, f"the file has {count:,} trials instead of {data['end']}")
                 return
             try:
                 trial = self._take(data)
             except Exception as error:  # a file from anywhere may hold anything
-                raise self._wrong(number, f"it cannot be read: {one_line(error)}") from None
+                raise self._wrong(number, f"cannot read the line: {one_line(error)}") from None
             if trial is not None:
                 count += 1
                 yield trial
-        raise UsageError(f"{self._place} is cut off after {count:,} trials: its last line is missing")
+        raise UsageError(f"{self._place} is incomplete: it ends after {count:,} trials, without the last line")
 
     def _take(self, data: Mapping[str, Any]) -> TrialResult | None:
         if "content" in data and "case" in data and "suite" not in data:
@@ -127,11 +129,11 @@ class RunReader:
             if not line.strip():
                 continue
             if len(line) > MAX_LINE:
-                raise self._wrong(number, "the line is too long to be read")
+                raise self._wrong(number, "the line is too long")
             try:
                 data = json.loads(line)
             except (ValueError, RecursionError):
-                hint = FORMAT_HINT if number == 1 else "it is not valid JSON; the file is cut off or damaged"
+                hint = FORMAT_HINT if number == 1 else "not valid JSON; the file is incomplete or damaged"
                 raise self._wrong(number, hint) from None
             if not isinstance(data, dict):
                 raise self._wrong(number, FORMAT_HINT)
@@ -142,7 +144,7 @@ class RunReader:
 
 
 class _TemporaryStore(Store):
-    """Holds the run of a file while it is looked at."""
+    """A store in a temporary folder, for the run of a file; removed when it is closed."""
 
     def __init__(self) -> None:
         folder = tempfile.mkdtemp(prefix="proctor-")
@@ -155,67 +157,71 @@ class _TemporaryStore(Store):
         self._remove()
 
 
-def is_file_name(wanted: str) -> bool:
-    """Whether a run is named by a file, or by `-` for standard input, and not by an id or a name."""
-    return wanted == STANDARD_INPUT or wanted.endswith(".jsonl") or "/" in wanted or "\\" in wanted
+def is_file_name(reference: str) -> bool:
+    """Whether a reference to a run is a file, or `-` for standard input, and not an id or a name."""
+    return reference == STANDARD_INPUT or reference.endswith(".jsonl") or "/" in reference or "\\" in reference
 
 
-def open_run(folder: Path, wanted: str) -> tuple[Store, Run]:
-    """The run called `wanted` and the store that it is in: the one in `folder`, or one made of an exported file.
+def open_run(folder: Path, reference: str) -> tuple[Store, Run]:
+    """The run that a user names, and its store: the one in `folder`, or a temporary one for an exported file.
 
-    A run of a file says that it has no store.
+    The `store` of a run from a file is None.
     """
-    if is_file_name(wanted):
-        return _opened_file(wanted)
+    if is_file_name(reference):
+        return _open_file(reference)
     try:
         store = Store(folder, create=False)
-        return store, store.find_run(wanted)
+        return store, store.find_run(reference)
     except StoreError:
-        if Path(wanted).is_file():
-            return _opened_file(wanted)
+        if Path(reference).is_file():
+            return _open_file(reference)
         raise
 
 
-def open_run_reference(folder: Path, wanted: str) -> tuple[Run, str | None]:
-    """A run, and the agent that is meant: `last`, or `last@careful` for what one of its agents answered.
+def open_run_reference(folder: Path, reference: str) -> tuple[Run, str | None]:
+    """A run and, after an @, one of its agents: `last`, or `last@careful`.
 
-    The name of an agent follows the last @, unless the whole is the name of a file.
+    The name of an agent follows the last @, unless the whole text is the name of a file.
     """
-    name, sign, agent = wanted.rpartition("@")
-    if not sign or not name or Path(wanted).is_file():
-        return open_run(folder, wanted)[1], None
+    name, sign, agent = reference.rpartition("@")
+    if not sign or not name or Path(reference).is_file():
+        return open_run(folder, reference)[1], None
     return open_run(folder, name)[1], agent
 
 
-def _opened_file(wanted: str) -> tuple[Store, Run]:
+def _open_file(reference: str) -> tuple[Store, Run]:
     store = _TemporaryStore()
     try:
-        with read_lines(wanted) as lines:
-            run, _ = import_run(store, lines, display_name(wanted))
+        with read_lines(reference) as lines:
+            run, _ = import_run(store, lines, display_name(reference))
     except BaseException:
         store.close()
         raise
     return store, run
 
 
-def display_name(wanted: str) -> str:
-    return "standard input" if wanted == STANDARD_INPUT else wanted
+def display_name(reference: str) -> str:
+    """The name of a file in messages."""
+    return "standard input" if reference == STANDARD_INPUT else reference
 
 
 class read_lines:  # noqa: N801  used as a function
-    """The lines of a file, or of standard input, which is not closed; what is no UTF-8 is refused in one sentence."""
+    """A context manager with the lines of a file or of standard input, which is not closed.
 
-    def __init__(self, wanted: str) -> None:
-        self._wanted = wanted
+    Raises `UsageError` if the file cannot be read or is not UTF-8.
+    """
+
+    def __init__(self, reference: str) -> None:
+        self._reference = reference
         self._file: TextIO | None = None
 
     def __enter__(self) -> Iterator[str]:
-        if self._wanted == STANDARD_INPUT:
+        if self._reference == STANDARD_INPUT:
             return self._decoded(sys.stdin)
         try:
-            self._file = Path(self._wanted).open(encoding="utf-8")
+            self._file = Path(self._reference).open(encoding="utf-8")
         except (OSError, ValueError) as error:
-            raise UsageError(f"{self._wanted} cannot be read: {getattr(error, 'strerror', None) or error}") from None
+            raise UsageError(f"cannot read {self._reference}: {getattr(error, 'strerror', None) or error}") from None
         return self._decoded(self._file)
 
     def __exit__(self, *_: object) -> None:
@@ -227,23 +233,23 @@ class read_lines:  # noqa: N801  used as a function
             while line := lines.readline(MAX_LINE + 1):
                 yield line
         except (UnicodeDecodeError, OSError) as error:
-            raise UsageError(f"{display_name(self._wanted)} cannot be read: {error}; {FORMAT_HINT}") from None
+            raise UsageError(f"cannot read {display_name(self._reference)}: {error}; {FORMAT_HINT}") from None
 
 
 def _run(data: Mapping[str, Any]) -> Run:
-    """The run that the first line is about, without its trials."""
+    """The run in the first line, without its trials."""
     started_at, finished_at = float(data["started_at"]), data.get("finished_at")
     ended = (RunStatus.FINISHED, RunStatus.INTERRUPTED)
     status = RunStatus(data["status"]) if data["status"] in ended else RunStatus.INTERRUPTED
     run_id, plan, name = data["id"], data.get("plan", ""), data.get("name", "")
     if not all(isinstance(text, str) for text in (run_id, plan, name)):
-        raise ValueError("its id, plan and name must be text")
+        raise ValueError("its id, plan and name must be strings")
     if not _ID.fullmatch(run_id) or run_id == LAST:
-        raise ValueError("its id is none that Proctor gives")
+        raise ValueError("its id is not one that Proctor creates")
     if name:
         validate_run_name(name)
     if not math.isfinite(started_at):
-        raise ValueError("its time is no time")
+        raise ValueError("started_at is not a time")
     run = run_from_json(
         data["info"],
         (),
@@ -255,13 +261,13 @@ def _run(data: Mapping[str, Any]) -> Run:
         plan=plan,
         name=name,
     )
-    # A file may come from anywhere: the command that repeats a case must name no agent of its choice.
+    # A file may come from anywhere: the command that a report shows to re-run a case must not name its agent.
     run.options = {key: value for key, value in run.options.items() if key not in ("agent", "agents")}
     return run
 
 
 def _trial_to_json(trial: TrialResult, case: int) -> dict[str, Json]:
-    """The trial in one line: what the store has in columns, the rest as `content`, scores as lists."""
+    """The trial as one line: the columns of the store, the other fields as `content`, and scores as lists."""
     data: dict[str, Json] = {"case": case}
     data |= {name: to_json(getattr(trial, name)) for name in TRIAL_COLUMNS.names}
     data |= {"content": trial_to_json(trial), "scores": [_score_to_json(score) for score in trial.scores]}
@@ -292,7 +298,7 @@ SCORE_FIELDS = (
     "details",
     "duration_ms",
 )
-"""What the places of a score mean in a file. A new one goes to the end, where older programs leave it alone."""
+"""The meaning of the positions of a score in a file. A new field goes to the end, where older versions ignore it."""
 
 
 def _score_to_json(score: Score) -> list[Json]:
