@@ -1,4 +1,4 @@
-"""Makes the README's picture of the terminal from a real run: three cases of the example, with its wrong agent."""
+"""Makes the README's picture of the terminal from a real run: three cases of the example and an agent with a bug."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ import proctor
 from proctor.reporting.terminal.progress import terminal_svg
 
 EXAMPLE = Path(__file__).resolve().parent.parent / "examples" / "loan_advisor"
-SHOWN = ("payment-basic", "eligibility-yes", "off-topic")
+CASES = ("payment-basic", "eligibility-yes", "off-topic")
 
 
 def main(target: Path) -> None:
     os.chdir(EXAMPLE)
-    run = proctor.run("suite.yaml", agent="agent_wrong.py:agent", select=lambda suite, case: case.id in SHOWN)
-    command = "proctor test suite.yaml --agent agent_wrong.py:agent"
+    run = proctor.run("suite.yaml", agent="agent_wrong.py:agent", select=lambda suite, case: case.id in CASES)
+    selected = " ".join(f"--case {name}" for name in CASES)
+    command = f"proctor test suite.yaml --agent agent_wrong.py:agent {selected}"
     picture = terminal_svg(run, proctor.judge(run), title="proctor", command=command, width=128)
     target.write_text(picture, encoding="utf-8")
 
