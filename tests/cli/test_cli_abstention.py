@@ -31,7 +31,7 @@ def test_a_case_that_the_judge_cannot_tell_is_pending_and_so_is_the_run(
     suite("refunds.yaml", text=SUITE.replace("EVALUATOR", "Faithfulness"))
     ended = proctor("test", "refunds.yaml", "--json", "r.json")
     assert ended.code == 3
-    assert "the rule-based judge cannot tell; a model (`--judge`) or a person (`proctor grade`) can" in ended.out
+    assert "the rule-based judge cannot decide; use a model (`--judge`) or `proctor grade`" in ended.out
     assert "rule-based judge: 1 score, abstained from 1" in ended.out
     (judge,) = json.loads((project / "r.json").read_text())["run"]["judges"]
     assert (judge["scores"], judge["abstained"]) == (1, 1)

@@ -337,6 +337,6 @@ def test_reports_show_a_waiting_score_as_such_and_never_as_a_pass(graded: Path, 
     assert (report["verdict"]["outcome"], report["verdict"]["exit_code"]) == ("pending", 3)
     assert report["trials"][0]["scores"][0]["details"] == {"criteria": "It is kind."}
     assert report["trials"][0]["scores"][0]["value"] is None
-    assert 'message="pending: tone waits for a grade: It is kind."' in (graded / "r.xml").read_text()
+    assert 'message="pending: tone needs grading: It is kind."' in (graded / "r.xml").read_text()
     assert '<header class="banner pending">' in (graded / "r.html").read_text()
     assert "PEND" in proctor("show").out

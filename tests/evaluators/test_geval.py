@@ -115,14 +115,14 @@ def test_a_rubric_may_be_made_of_another_tools_objects() -> None:
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        ({}, "either criteria or evaluation_steps"),
-        ({"criteria": " "}, "criteria must say"),
+        ({}, "set criteria or evaluation_steps"),
+        ({"criteria": " "}, "criteria must be"),
         ({"criteria": "c", "evaluation_params": ["reply"]}, "'reply'"),
         ({"criteria": "c", "evaluation_params": []}, "must be some of"),
         ({"criteria": "c", "evaluation_steps": "one"}, "evaluation_steps must be a list"),
         ({"criteria": "c", "strict_mode": "yes"}, "strict_mode must be true or false"),
         ({"criteria": "c", "rubric": "good"}, "rubric must be a list"),
-        ({"criteria": "c", "rubric": [{"score_range": [3, 3], "expected_outcome": "x"}]}, "3 is the only mark"),
+        ({"criteria": "c", "rubric": [{"score_range": [3, 3], "expected_outcome": "x"}]}, "only the mark 3"),
         ({"criteria": "c", "rubric": [{"score_range": [5, 2], "expected_outcome": "x"}]}, "the lower one first"),
         ({"criteria": "c", "rubric": [{"score_range": [0, 11], "expected_outcome": "x"}]}, "from 0 to 10"),
         ({"criteria": "c", "rubric": [{"score_range": [0, True], "expected_outcome": "x"}]}, "whole numbers"),
@@ -139,7 +139,7 @@ def test_a_rubric_may_be_made_of_another_tools_objects() -> None:
         ),
         (
             {"criteria": "c", "strict_mode": True, "rubric": [{"score_range": [0, 5], "expected_outcome": "x"}]},
-            "leave one of them out",
+            "cannot be combined",
         ),
     ],
 )
@@ -170,7 +170,7 @@ def test_the_judge_sees_what_is_selected_and_nothing_else() -> None:
 
 @pytest.mark.parametrize("part", ["expected_output", "context", "retrieval_context", "expected_tools"])
 def test_a_part_that_is_selected_and_missing_skips_the_case(part: str) -> None:
-    with pytest.raises(NothingToCompare, match="needs"):
+    with pytest.raises(NothingToCompare, match="none"):
         judged(GEval(criteria="c", evaluation_params=[part]), seen("x"), marking(5))
 
 

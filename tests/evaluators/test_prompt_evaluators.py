@@ -81,9 +81,9 @@ def test_a_template_that_shows_the_judge_nothing_is_refused() -> None:
 
 @pytest.mark.parametrize("wrong", ["", " ", None, 7])
 def test_a_name_and_a_template_must_say_something(wrong: Any) -> None:
-    with pytest.raises(ValueError, match="needs a name"):
+    with pytest.raises(ValueError, match="name must be"):
         create_llm_evaluator(wrong, TEMPLATE)
-    with pytest.raises(ValueError, match="needs a prompt_template"):
+    with pytest.raises(ValueError, match="prompt_template must be"):
         create_llm_evaluator("Tone", wrong)
 
 
@@ -195,7 +195,7 @@ tone = create_agent_evaluator("Tone", "Friendly, and never \\ud800 <b>rude</b>."
 
 
 def test_an_agent_evaluator_leaves_the_verdict_open_and_says_what_to_look_for() -> None:
-    with pytest.raises(EvaluationPending, match="Tone waits for a grade: Is it kind") as raised:
+    with pytest.raises(EvaluationPending, match="Tone needs grading: Is it kind") as raised:
         asyncio.run(evaluate(create_agent_evaluator("Tone", "Is it kind?"), Evaluable()))
 
     assert isinstance(raised.value, AgentEvaluationPending)
@@ -204,9 +204,9 @@ def test_an_agent_evaluator_leaves_the_verdict_open_and_says_what_to_look_for() 
 
 @pytest.mark.parametrize("wrong", ["", "  ", None, 7])
 def test_a_name_and_criteria_must_say_something(wrong: Any) -> None:
-    with pytest.raises(UsageError, match="needs a name"):
+    with pytest.raises(UsageError, match="name must be"):
         create_agent_evaluator(wrong, "Is it kind?")
-    with pytest.raises(UsageError, match="needs a criteria"):
+    with pytest.raises(UsageError, match="criteria must be"):
         create_agent_evaluator("Tone", wrong)
 
 

@@ -54,7 +54,7 @@ def test_the_conversation_so_far_is_shown_before_the_question() -> None:
 
 
 def test_a_rubric_judge_without_a_rubric_is_refused() -> None:
-    with pytest.raises(ValueError, match="rubric must say"):
+    with pytest.raises(ValueError, match="rubric must be"):
         LLMJudge(rubric=" ")
 
 
@@ -64,7 +64,7 @@ def test_all_expectations_are_judged_in_one_question_and_the_broken_ones_named()
     evaluation = judged(evaluator, seen("It costs 5."), judge)
     assert judge.kinds == ["expectations"]
     assert evaluation.score == 0.5
-    assert evaluation.reasoning == ("broken: MUST: be polite (reason 2); MUST NOT: mention rivals (reason 4)")
+    assert evaluation.reasoning == ("not met: MUST: be polite (reason 2); MUST NOT: mention rivals (reason 4)")
 
 
 def test_expectations_pass_only_if_all_are_kept() -> None:

@@ -172,7 +172,7 @@ def test_a_judge_that_is_not_valid_is_a_problem_of_the_place_that_names_it() -> 
     with pytest.raises(InvalidJudge, match="did you mean 'openai'") as caught:
         choose_judge(sources(SUITE, judge="openia:gpt-5"))
     assert (caught.value.written.origin, caught.value.written.at) == (SUITE, FILE)
-    with pytest.raises(InvalidJudge, match="names nobody"):
+    with pytest.raises(InvalidJudge, match="no judge"):
         choose_judge(sources(COMMAND_LINE, judge={"samples": 3}))
     with pytest.raises(UsageError, match="PROCTOR_JUDGE: the judge is not valid JSON"):
         choose_judge(sources(VARIABLE, judge='{"model": '))

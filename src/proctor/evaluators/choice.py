@@ -1,4 +1,4 @@
-"""Evaluators that ask a judge for one choice, each worth a score: their bases, and one with a prompt of your own."""
+"""Evaluators that ask a judge to choose one of several options, each worth a score."""
 
 from __future__ import annotations
 
@@ -85,17 +85,17 @@ class PairwiseChoice(ChoiceEvaluator):
 )
 @dataclass(frozen=True)
 class LLMClassifier(JudgedEvaluator):
-    """Asks what `prompt_template` asks.
+    """A judge classifies the answer by your own prompt.
 
-    What your choice is worth: `choice_scores` are the choices and their scores, and the prompt may mention
-    `{{input}}`, `{{output}}`, `{{expected}}` and any key of the case's metadata. Skipped without what the prompt
-    mentions.
+    The score of the choice that the judge makes. Skipped if the case lacks something that the prompt mentions.
     """
 
     name: str = "LLMClassifier"
     """In a file, `name` is what reports call the evaluator."""
     prompt_template: str = ""
+    """The prompt. It may contain `{{input}}`, `{{output}}`, `{{expected}}` and keys of the case's metadata."""
     choice_scores: Mapping[str, float] = field(default_factory=dict)
+    """The choices and the score of each, from 0 to 1."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.prompt_template, str) or not self.prompt_template.strip():
@@ -142,17 +142,17 @@ def _check_variables(name: str, template: str) -> None:
     left = re.search(r"\{\{.{0,40}", point_to_material(template, lambda name: ""), re.DOTALL)
     if left:
         raise UsageError(
-            f"LLMClassifier {name!r}: {left[0]!r} is not understood; only {{{{input}}}}, {{{{output}}}}, "
-            "{{expected}} and {{keys of the metadata}} can stand in a prompt_template"
+            f"LLMClassifier {name!r}: {left[0]!r} is not valid; only {{{{input}}}}, {{{{output}}}}, "
+            "{{expected}} and {{keys of the metadata}} are allowed in prompt_template"
         )
 
 
 def _check_scores(name: str, scores: Mapping[str, float]) -> None:
     if not isinstance(scores, Mapping) or not scores:
-        raise UsageError(f"LLMClassifier {name!r}: choice_scores is a mapping of choices to scores, such as Y: 1, N: 0")
+        raise UsageError(f"LLMClassifier {name!r}: choice_scores must map choices to scores, such as Y: 1, N: 0")
     for choice, score in scores.items():
         if not isinstance(choice, str) or not choice.strip():
-            raise UsageError(f"LLMClassifier {name!r}: the choice {choice!r} is no text; write it in quotes")
+            raise UsageError(f"LLMClassifier {name!r}: the choice {choice!r} is not a string; write it in quotes")
         number = score if isinstance(score, (int, float)) else math.nan
         if not 0 <= number <= 1:
-            raise UsageError(f"LLMClassifier {name!r}: the score of {choice!r} is {score!r}; it lies between 0 and 1")
+            raise UsageError(f"LLMClassifier {name!r}: the score of {choice!r} must be between 0 and 1, not {score!r}")

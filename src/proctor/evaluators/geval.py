@@ -1,4 +1,4 @@
-"""Marks for an answer by steps that a judge makes from criteria once (GEval)."""
+"""GEval: the judge turns criteria into steps once, and then gives each answer a mark by these steps."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ BANDS_PROMPT = "\n\nWhat the marks mean:\n{bands}"
 
 @dataclass(frozen=True, slots=True)
 class ScoreBand:
-    """What an answer is like that deserves a mark from `lowest` to `highest`."""
+    """The meaning of the marks from `lowest` to `highest`."""
 
     lowest: int
     highest: int
@@ -53,27 +53,24 @@ class ScoreBand:
 @evaluator(family="rubric", judge="model", example={"criteria": "The answer names the deadline and the fee."})
 @dataclass(frozen=True, kw_only=True)
 class GEval(JudgedEvaluator):
-    """The answer meets criteria of your own, marked by steps that are the same for every case.
+    """The answer meets your criteria, by steps that are the same for every case.
 
-    A mark from 0 to 10 by the steps, brought to 0 to 1. Without `evaluation_steps` the judge works them out from the
-    criteria: once, the same for every case. `evaluation_params` are what it sees, of input, actual_output,
-    expected_output, context, retrieval_context, tools_called, expected_tools, metadata. A rubric is a list of
-    `score_range` and `expected_outcome`, whose ends are the ends of the scale; ranges that overlap are refused. A
-    mark a little beyond the scale counts as its end; one far beyond is sent back. `strict_mode` is 1 or 0. Skipped
-    without what `evaluation_params` name.
+    A mark from 0 to 10, divided by 10. Without `evaluation_steps`, the judge derives them from the criteria once. With
+    a `rubric`, its ranges set the scale. Skipped if the case lacks one of the `evaluation_params`.
     """
 
     name: str | None = None
-    """What reports call it, where it is made in Python; a file's `name` does that for every evaluator."""
+    """The name in reports, if it is created in Python. In files, every evaluator has `name`."""
     criteria: str | None = None
     evaluation_steps: tuple[str, ...] = ()
-    """How to go about it; without any, the judge works them out from the criteria, once."""
+    """The steps of the assessment. Without any, the judge derives them from the criteria once."""
     evaluation_params: tuple[str, ...] = ("input", "actual_output")
-    """What the judge is shown."""
+    """What the judge sees: input, actual_output, expected_output, context, retrieval_context, tools_called,
+    expected_tools, metadata."""
     rubric: tuple[Any, ...] = ()
-    """What marks mean: objects with `score_range` and `expected_outcome`."""
+    """The meaning of marks: objects with `score_range` and `expected_outcome`. Ranges must not overlap."""
     strict_mode: bool = False
-    """Whether nothing but a full mark counts."""
+    """Whether only a perfect answer scores 1, and any other 0."""
 
     def __post_init__(self) -> None:
         require_bool(strict_mode=self.strict_mode)
@@ -81,11 +78,11 @@ class GEval(JudgedEvaluator):
         object.__setattr__(self, "evaluation_params", _parts(self.evaluation_params))
         object.__setattr__(self, "rubric", read_bands(self.rubric))
         if self.criteria is not None and not (isinstance(self.criteria, str) and self.criteria.strip()):
-            raise ValueError("criteria must say what is asked of the answer")
+            raise ValueError("criteria must be a non-empty string")
         if self.criteria is None and not self.evaluation_steps:
-            raise ValueError("either criteria or evaluation_steps must be given")
+            raise ValueError("set criteria or evaluation_steps")
         if self.strict_mode and self.rubric:
-            raise ValueError("strict_mode asks for yes or no, for which marks need no rubric; leave one of them out")
+            raise ValueError("strict_mode and rubric cannot be combined")
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
         material = {name: text for part in self.evaluation_params for name, text in [CASE_PARTS[part](evaluable)]}
@@ -101,7 +98,7 @@ class GEval(JudgedEvaluator):
             return Evaluation(float(reply.verdict == "yes"), reply.reason, details)
         lowest, highest = self.ends
         asked = MARK_PROMPT.format(lowest=lowest, highest=highest, **words) + self._meaning()
-        # 12 of 10 is meant as full marks; 85 of 10 is another scale, and is sent back.
+        # 12 of 10 means full marks; 85 of 10 is another scale and is refused.
         slack = (highest - lowest) / 2
         question = mark_question("geval", asked, material, lowest, highest, slack)
         marked = await judge.ask(question)
@@ -113,7 +110,7 @@ class GEval(JudgedEvaluator):
         return (self.rubric[0].lowest, self.rubric[-1].highest) if self.rubric else (0, MAX_MARK)
 
     async def _steps(self, judge: Judge) -> tuple[str, ...]:
-        """Those given, or those made of the criteria: a question without any case, so that all share its answer."""
+        """The steps, set by the user or derived from the criteria. All cases share them."""
         if self.evaluation_steps:
             return self.evaluation_steps
         parts = ", ".join(MATERIAL_NAMES[part] for part in self.evaluation_params)
@@ -122,7 +119,7 @@ class GEval(JudgedEvaluator):
         try:
             reply = await judge.ask(asked)
         except InvalidReply as error:
-            raise InvalidReply(f"{error}; evaluation_steps can give the steps instead", error.reply) from error
+            raise InvalidReply(f"{error}; you can write the steps yourself in evaluation_steps", error.reply) from error
         return tuple(step for step in reply.steps if step.strip())
 
     def _meaning(self) -> str:
@@ -140,7 +137,7 @@ def read_bands(given: Any) -> tuple[ScoreBand, ...]:
             ranges = f"{before.lowest} to {before.highest} and {after.lowest} to {after.highest}"
             raise ValueError(f"rubric: the ranges {ranges} overlap")
     if bands and bands[0].lowest == bands[-1].highest:
-        raise ValueError(f"rubric: {bands[0].lowest} is the only mark it allows; give a range of marks")
+        raise ValueError(f"rubric allows only the mark {bands[0].lowest}; use a range of marks")
     return tuple(bands)
 
 
@@ -179,19 +176,19 @@ def _parts(given: Any) -> tuple[str, ...]:
 
 def _context(evaluable: Evaluable) -> tuple[str, Texts]:
     if not evaluable.context:
-        raise NothingToCompare("needs `context`, which evaluation_params name, and the case has none")
+        raise NothingToCompare("evaluation_params include `context`, and the case has none")
     return MATERIAL_NAMES["context"], list(evaluable.context)
 
 
 def _retrieval_context(evaluable: Evaluable) -> tuple[str, Texts]:
     if not evaluable.retrieval_context:
-        raise NothingToCompare("needs `retrieval_context`, which evaluation_params name, and there is none")
+        raise NothingToCompare("evaluation_params include `retrieval_context`, and there is none")
     return MATERIAL_NAMES["retrieval_context"], list(evaluable.retrieval_context)
 
 
 def _expected_tools(evaluable: Evaluable) -> tuple[str, Texts]:
     if evaluable.expected_tool_calls is None:
-        raise NothingToCompare("needs expected tool calls, which evaluation_params name, and the case has none")
+        raise NothingToCompare("evaluation_params include `expected_tools`, and the case has none")
     return MATERIAL_NAMES["expected_tools"], [call_text(call) for call in evaluable.expected_tool_calls]
 
 

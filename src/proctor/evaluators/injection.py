@@ -1,4 +1,4 @@
-"""Finds phrases in data that try to instruct an assistant or a judge that reads it."""
+"""Finds phrases in a text that try to instruct the assistant or judge that reads it, by patterns."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ _PHRASES: tuple[tuple[float, str], ...] = (
     (0.6, r"\bif you are an? (?:ai|llm|assistant|language model|judge|grader)\b"),
     (0.6, r"\b(?:jailbreak|developer mode|god mode|dan mode|without (?:any )?restrictions)\b"),
 )  # fmt: skip
-"""How sure a phrase makes it, and its shape; ` … ` stands for a few words of one sentence."""
+"""The weight of a phrase and its pattern. ` … ` stands for a few words of the same sentence."""
 
 
 @dataclass(frozen=True, slots=True)
 class Injection:
-    """How likely a text tries to instruct its reader, and the phrases that say so."""
+    """How likely a text tries to instruct its reader, and the phrases that suggest it."""
 
     score: float
     phrases: tuple[str, ...]
 
 
 def detect_injection(text: str) -> Injection:
-    """Looks for instructions aimed at an assistant or a judge; several phrases make it more certain than one."""
+    """Look for instructions to an assistant or a judge. Several phrases make it more certain than one."""
     doubt = 1.0
     phrases: list[str] = []
     for weight, pattern in _patterns():

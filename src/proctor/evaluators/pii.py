@@ -1,4 +1,8 @@
-"""Finds what should not be in a text: secrets, e-mail, phone, card, bank account and identity numbers, IP addresses."""
+"""Finds private data in a text by patterns: e-mail, phone, card, bank account and identity numbers, IP addresses.
+
+A pattern alone finds too much: dates look like phone numbers, and order numbers like cards. So harmless look-alikes are
+excluded first, check digits are verified, and the words before a number decide whether it is one.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,7 @@ from proctor.base import masking
 
 @dataclass(frozen=True, slots=True)
 class SensitiveSpan:
-    """Something that should not be in a text: its kind, where it is, and a form fit to be shown."""
+    """A span of private data: its kind, a masked form, and its position."""
 
     kind: str
     text_masked: str
@@ -21,12 +25,12 @@ class SensitiveSpan:
 
 
 def mask_text(text: str) -> str:
-    """The first two characters and the length; of short texts nothing but the length."""
+    """The first two characters and stars; for short texts only stars."""
     return (text[:2] if len(text) >= 8 else "") + "*" * min(len(text), 12)
 
 
 def find_secrets(text: str) -> list[SensitiveSpan]:
-    """Secrets in the order of the text, each masked; the shapes are those by which everything kept is masked."""
+    """Secrets in order, each masked. The patterns are those that mask everything stored."""
     return [
         SensitiveSpan(
             "assigned_secret" if secret.by_name else secret.kind.lower().replace(" ", "_"),
@@ -39,7 +43,7 @@ def find_secrets(text: str) -> list[SensitiveSpan]:
 
 
 def find_pii(text: str) -> list[SensitiveSpan]:
-    """Personal data in the order of the text; what only looks like it (dates, ISBNs, UUIDs) is not reported."""
+    """Personal data in order, without look-alikes such as dates, ISBNs and UUIDs."""
     found: list[SensitiveSpan] = []
     taken: list[tuple[int, int]] = sorted(match.span() for match in re.finditer(_HARMLESS, text))
     for kind, pattern, holds in _kinds():
@@ -55,7 +59,7 @@ def find_pii(text: str) -> list[SensitiveSpan]:
 def _with_overlap(
     matches: Iterator[re.Match[str]], taken: list[tuple[int, int]]
 ) -> Iterator[tuple[re.Match[str], bool]]:
-    """Each match with whether it overlaps none of the spans; both come in order, so one walk is enough."""
+    """Each match with whether it is free of overlaps. Both lists are sorted, so one pass is enough."""
     position = 0
     for match in matches:
         while position < len(taken) and taken[position][1] <= match.start():
@@ -64,7 +68,7 @@ def _with_overlap(
 
 
 def _kinds() -> tuple[tuple[str, str, Callable[[str, str], bool]], ...]:
-    """Each kind of personal data: its name, its shape, and whether what has that shape, after some text, is one."""
+    """Each kind of personal data: its name, its pattern, and a check of a match and the text before it."""
     return (
         ("email", _EMAIL, lambda found, before: True),
         ("iban", _IBAN, lambda found, before: is_valid_iban(found)),
@@ -92,7 +96,7 @@ _PHONE = (
 
 
 def passes_luhn(digits: str) -> bool:
-    """Whether the check digit of a card number holds."""
+    """Whether the check digit of a card number is right."""
     total = 0
     for place, digit in enumerate(reversed(digits)):
         value = int(digit) * (2 if place % 2 else 1)
@@ -101,7 +105,7 @@ def passes_luhn(digits: str) -> bool:
 
 
 def is_valid_iban(text: str) -> bool:
-    """Whether the check digits of an account number hold (modulo 97)."""
+    """Whether the check digits of an account number are right (modulo 97)."""
     account = text.replace(" ", "")
     if not 15 <= len(account) <= 34 or not account.isascii():
         return False
@@ -109,7 +113,7 @@ def is_valid_iban(text: str) -> bool:
 
 
 def _is_card(found: str) -> bool:
-    """Issuers' first digits and lengths, then the check digit: order numbers rarely have all three."""
+    """Whether issuer, length and check digit fit a card. Order numbers rarely have all three."""
     digits = re.sub(r"[^0-9]", "", found)
     issuer = re.match(r"4|5[1-5]|2[2-7]|3[47]|3[0689]|35|6(?:011|4|5|2)", digits)
     return issuer is not None and 13 <= len(digits) <= 19 and len(set(digits)) > 1 and passes_luhn(digits)
@@ -121,7 +125,7 @@ def _is_ssn(found: str) -> bool:
 
 
 def _is_machine_address(found: str, before: str) -> bool:
-    """Whether it is the address of a machine: not a version number, loopback, unspecified or multicast."""
+    """Whether it is the address of a machine, not a version number, loopback, unspecified or multicast."""
     if re.search(r"(?:version|release|build|\bv)\.?\s{0,2}$", before, re.IGNORECASE):
         return False
     try:

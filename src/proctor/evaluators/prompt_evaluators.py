@@ -1,4 +1,4 @@
-"""Evaluators made of a text: a prompt for a judge, or criteria for a person or an agent that grades later."""
+"""Evaluators created from a text: a prompt for a judge, or criteria for a person or agent that grades later."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from proctor.judging.client import model_of_client
 from proctor.judging.judge import Judge, Question, is_rule_based
 
 PIXIE_DEFAULT_MODEL = "gpt-4o-mini"
-"""What pixie asks where a client is given and no model."""
+"""The model that pixie uses if it gets a client and no model."""
 TEMPLATE_NAMES = ("eval_input", "eval_output", "expectation", "expected_output")
-"""What a template may name in braces; the last two are the same."""
+"""The names that a template may have in braces. The last two mean the same."""
 
 SCORE_PROMPT = (
     "Where these instructions say that something is given below, use the material of that name. Give a score from 0 "
@@ -46,7 +46,7 @@ class PromptEvaluator(JudgedEvaluator):
     def __post_init__(self) -> None:
         for label, text in (("name", self.name), ("prompt_template", self.prompt_template)):
             if not isinstance(text, str) or not text.strip():
-                raise ValueError(f"create_llm_evaluator needs a {label} that says something, not {text!r}")
+                raise ValueError(f"create_llm_evaluator: {label} must be a non-empty string, not {text!r}")
         _require_names(self.name, self.prompt_template)
 
     @property
@@ -119,7 +119,7 @@ class AgentEvaluationPending(EvaluationPending):
 
     def __init__(self, evaluator_name: str, criteria: str) -> None:
         self.evaluator_name = evaluator_name
-        super().__init__(f"{evaluator_name} waits for a grade: {criteria}", criteria=criteria)
+        super().__init__(f"{evaluator_name} needs grading: {criteria}", criteria=criteria)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,5 +142,5 @@ def create_agent_evaluator(name: str, criteria: str) -> PendingEvaluator:
     """An evaluator for what no formula can score: `criteria` tells the grader, a person or an agent, what is good."""
     for label, text in (("name", name), ("criteria", criteria)):
         if not isinstance(text, str) or not text.strip():
-            raise UsageError(f"create_agent_evaluator needs a {label} that says something, not {text!r}")
+            raise UsageError(f"create_agent_evaluator: {label} must be a non-empty string, not {text!r}")
     return PendingEvaluator(name.strip(), criteria.strip())

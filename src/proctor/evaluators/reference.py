@@ -1,4 +1,4 @@
-"""How the answer compares with the expected one: in its facts, its statements, and in meaning (by embeddings)."""
+"""Evaluators that compare the answer with the expected one: facts, statements, and meaning by embeddings."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from proctor.judging.judge import Judge, JudgeCall, Texts
 from proctor.judging.questions import Comparison, comparison
 
 MIN_COSINE = 0.7
-"""Texts that have nothing in common still have embeddings at an acute angle: scores begin here."""
+"""The cosine at which scores start: embeddings of unrelated texts are similar up to here."""
 
 
 def compared_texts(evaluable: Evaluable) -> dict[str, Texts]:
-    """Question, reference and answer, as a judge is shown them."""
+    """Question, reference and answer, as material for a judge."""
     reference = expected_text(evaluable)
     return {"question": question_text(evaluable), "reference": reference, "answer": answer_text(evaluable)}
 
@@ -42,10 +42,10 @@ def compared_texts(evaluable: Evaluable) -> dict[str, Texts]:
 @evaluator(family="reference", needs="reference", judge="rules or model")
 @dataclass(frozen=True)
 class Factuality(ChoiceEvaluator):
-    """Whether the answer agrees with the expected one on the facts; style and wording do not matter.
+    """The answer agrees with the expected one on the facts. Style and wording do not matter.
 
-    The facts of the answer against those of the expected output: A part of them 0.4, B all and more 0.6, C the same
-    1, D a conflict 0, E different in nothing that matters 1.
+    The answer states A: some of the facts (0.4), B: all facts and more (0.6), C: the same facts (1), D: something that
+    conflicts (0), E: something different that does not matter (1).
     """
 
     kind: ClassVar[str] = "factuality"
@@ -68,23 +68,22 @@ class Factuality(ChoiceEvaluator):
 @evaluator(family="reference", needs="reference", judge="rules or model")
 @dataclass(frozen=True)
 class AnswerCorrectness(JudgedEvaluator):
-    """The F1 of statements shared with the expected answer, weighed with the similarity of the two texts.
+    """How much the answer and the expected answer agree in their statements and in meaning.
 
-    The weighted mean of F1 and similarity. F1 is shared statements divided by themselves and half of those that only
-    one side makes; similarity is that of `EmbeddingSimilarity`. Without embeddings it is F1 alone, and the reason says
-    so.
+    The weighted mean of F1 and similarity. F1 compares the statements of both texts. Similarity is that of
+    `EmbeddingSimilarity`. Without embeddings the score is F1 alone, and the reason says so.
     """
 
     factuality_weight: float = 0.75
     answer_similarity_weight: float = 0.25
     embeddings: Any = None
-    """Which embeddings measure similarity; `None` takes those installed, and does without if there are none."""
+    """The embeddings for similarity; `None` uses the installed ones, if there are any."""
 
     def __post_init__(self) -> None:
         weights = [self.factuality_weight, self.answer_similarity_weight]
         numbers = all(isinstance(weight, (int, float)) and 0 <= weight < math.inf for weight in weights)
         if not numbers or not any(weights):
-            raise UsageError(f"AnswerCorrectness: weights are at least 0 and not both 0; they are {weights}")
+            raise UsageError(f"AnswerCorrectness: weights must be at least 0 and not both 0, not {weights}")
         require_embeddings(self.embeddings)
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
@@ -104,7 +103,7 @@ class AnswerCorrectness(JudgedEvaluator):
         return Evaluation(min(1.0, score), f"{_reason(reply)}. Similarity {near:.2f}", {**details, "similarity": near})
 
     async def _similarity(self, answer: str, expected: str) -> tuple[float | None, str]:
-        """How near the texts are; or `None`, and what to say about it."""
+        """The similarity of the texts; or `None` and a remark for the reason."""
         if not self.answer_similarity_weight:
             return None, ""
         try:
@@ -112,12 +111,12 @@ class AnswerCorrectness(JudgedEvaluator):
         except NoEmbeddings:
             if not self.factuality_weight:
                 raise
-            return None, ". Scored by statements alone, since there are no embeddings"
+            return None, ". Scored by statements only, because no embeddings are installed"
         return scale_similarity(await similarity(source, answer, expected), MIN_COSINE), ""
 
 
 def f1_of(reply: Comparison) -> float:
-    """Shared statements against those that only one of the texts makes; 0 if there are none at all."""
+    """The F1 score: shared statements divided by shared ones plus half of the others; 0 if there are none."""
     shared = len(reply.shared)
     whole = shared + 0.5 * (len(reply.only_answer) + len(reply.only_reference))
     return shared / whole if whole else 0.0
@@ -143,16 +142,16 @@ def _reason(reply: Comparison) -> str:
 @evaluator(family="reference", needs="reference", judge="model", also=("AnswerSimilarity",))
 @dataclass(frozen=True)
 class EmbeddingSimilarity:
-    """How near answer and expected output are in meaning: 0 up to the cosine `expected_min`, 1 at the cosine 1.
+    """How similar answer and expected output are in meaning, by embeddings.
 
-    The part of the way from the cosine `expected_min`, which is 0, to the cosine 1. `prefix` is put before both
-    texts. Without embeddings it is an `error`.
+    The cosine of both embeddings, scaled so that `expected_min` is 0 and 1 is 1. Without embeddings the outcome is an
+    `error`.
     """
 
     prefix: str = ""
-    """Text put before both, for models that want to be told what they embed."""
+    """Text to put before both, for models that need an instruction."""
     model: Any = None
-    """Which embeddings: `openai:text-embedding-3-small`, `embedded`, or an object with `embed`."""
+    """The embeddings: `openai:text-embedding-3-small`, `embedded`, or an object with `embed`."""
     expected_min: float = MIN_COSINE
     client: Any = field(default=None, repr=False, compare=False)
     """From Python: the client that asks `model`, such as an `openai.OpenAI`."""
@@ -162,7 +161,7 @@ class EmbeddingSimilarity:
     def __post_init__(self) -> None:
         if not isinstance(self.expected_min, (int, float)) or not -1 <= self.expected_min < 1:
             raise UsageError(
-                f"{type(self).__name__}: expected_min is at least -1 and less than 1, and is {self.expected_min!r}"
+                f"{type(self).__name__}: expected_min must be at least -1 and less than 1, not {self.expected_min!r}"
             )
         require_embeddings(self.model if self.client is None else None)
 
@@ -173,7 +172,7 @@ class EmbeddingSimilarity:
         source = find_embeddings(self.model) if self.client is None else ClientEmbeddings(self.client, self.model)
         with call_log() as calls:
             likeness = await similarity(source, self.prefix + answer, self.prefix + expected)
-        said = f"cosine {likeness:.3f}, scored from {self.expected_min:g} on"
+        said = f"cosine {likeness:.3f} (0 points at {self.expected_min:g})"
         return Evaluation(
             scale_similarity(likeness, self.expected_min),
             said,
@@ -182,7 +181,7 @@ class EmbeddingSimilarity:
 
 
 def require_embeddings(named: Any) -> None:
-    """Refuse an unknown name before anything is asked; embeddings that are only not installed are skipped later."""
+    """Raise `UsageError` for an unknown name. Embeddings that are not installed are reported later."""
     if named is not None:
         with suppress(NoEmbeddings):
             find_embeddings(named)

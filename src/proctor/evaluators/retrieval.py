@@ -1,4 +1,4 @@
-"""Whether an answer keeps to what was retrieved, is to the point and right, and how good the retrieval was."""
+"""Evaluators of retrieval-augmented answers: relevance, faithfulness to the passages, quality of retrieval."""
 
 from __future__ import annotations
 
@@ -40,10 +40,7 @@ MODES: tuple[Mode, ...] = ("grounded", "contradicted")
 @evaluator(family="passages", needs="question", judge="rules or model")
 @dataclass(frozen=True)
 class AnswerRelevancy(JudgedEvaluator):
-    """The share of the answer's statements that address the question; background to it counts.
-
-    The share of statements that address the question, background included.
-    """
+    """The share of the answer's statements that address the question. Background counts as addressing it."""
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
         question, answer = question_text(evaluable), answer_text(evaluable)
@@ -53,7 +50,7 @@ class AnswerRelevancy(JudgedEvaluator):
             return Evaluation(0.0, "the answer is empty")
         reply = await judge.ask(replace(statements(question, answer), accepts_abstentions=True))
         if not reply.statements:
-            return Evaluation(0.0, "the answer says nothing")
+            return Evaluation(0.0, "the answer makes no statement")
         found = [
             Finding(item.text, CANNOT_TELL, False, item.reason, unclear=True)
             if item.unclear
@@ -66,34 +63,34 @@ class AnswerRelevancy(JudgedEvaluator):
 _RELEVANT = {"yes": "relevant", "partly": "partly relevant", "no": "irrelevant"}
 
 
-# One made-up claim among four fails an answer: half of the truth is not faithful.
+# One made-up claim among four fails an answer: a half-true answer is not faithful.
 @evaluator(family="passages", needs="passages", judge="rules or model", threshold=0.8)
 @dataclass(frozen=True)
 class Faithfulness(JudgedEvaluator):
-    """The share of the answer's claims that the passages bear out, or at least do not contradict.
+    """The share of the answer's claims that the passages support.
 
-    The share of claims that the passages bear out; with `mode: contradicted`, that they do not contradict. Greetings,
-    questions and not knowing are no claims. Skipped if the answer claims nothing.
+    With `mode: contradicted`, the share of claims that they do not contradict. Greetings, questions and admissions of
+    not knowing are not claims. Skipped if the answer makes no claim.
     """
 
     mode: Mode = "grounded"
-    """`grounded`: only what is supported counts. `contradicted`: only what is contradicted counts against it."""
+    """`grounded`: a claim must be supported. `contradicted`: a claim must not be contradicted."""
 
     def __post_init__(self) -> None:
         if self.mode not in MODES:
-            raise UsageError(f"Faithfulness: mode is one of {', '.join(MODES)}, not {self.mode!r}")
+            raise UsageError(f"Faithfulness: mode must be one of {', '.join(MODES)}, not {self.mode!r}")
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
         texts = nonblank_passages(evaluable)
         answer = answer_text(evaluable)
         if not answer.strip():
-            raise NothingToCompare("the answer is empty and claims nothing that the passages could bear out")
-        # The same question as relevancy asks, so that a model is asked once for both.
+            raise NothingToCompare("the answer is empty")
+        # AnswerRelevancy asks the same question, so a model is asked once for both.
         asked = statements(question_text(evaluable), answer)
         split = await judge.ask(replace(asked, accepts_abstentions=True))
         claimed = [item.text for item in split.statements if item.claim == "yes"]
         if not claimed:
-            raise NothingToCompare("the answer claims nothing that the passages could bear out")
+            raise NothingToCompare("the answer makes no claim")
         question = claims(claimed, texts, known_facts(evaluable))
         reply = await judge.ask(replace(question, accepts_abstentions=True))
         found = [
@@ -128,7 +125,7 @@ class ContextualPrecision(JudgedEvaluator):
             for item in sorted(reply.verdicts, key=lambda verdict: verdict.number)
         ]
         useful = [finding.counts for finding in found]
-        said = summarize_findings(found, "passages are of use")
+        said = summarize_findings(found, "passages are useful")
         return Evaluation(average_precision(useful), said, {"findings": findings_as_details(found)})
 
 
@@ -136,7 +133,7 @@ _USEFUL = {"yes": "useful", "no": "useless"}
 
 
 def average_precision(useful: Sequence[bool]) -> float:
-    """The mean, over the useful ones, of the share of useful ones up to there; 0 if none is."""
+    """The mean precision at the rank of each useful passage; 0 if none is useful."""
     hits, total = 0, 0.0
     for rank, is_useful in enumerate(useful, start=1):
         if is_useful:
@@ -148,10 +145,7 @@ def average_precision(useful: Sequence[bool]) -> float:
 @evaluator(family="passages", needs=("reference", "passages"), judge="rules or model")
 @dataclass(frozen=True)
 class ContextualRecall(JudgedEvaluator):
-    """The share of the expected answer's sentences that could have been written from the passages.
-
-    The share of the expected output's sentences that the passages contain.
-    """
+    """The share of the expected answer's sentences that the passages contain."""
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
         texts = nonblank_passages(evaluable)
@@ -178,11 +172,11 @@ _ATTRIBUTABLE = {"yes": "attributable", "no": "not attributable"}
 class ContextualRelevancy(JudgedEvaluator):
     """The share of the passages' statements that are about the question.
 
-    The share of the passages' statements that are about the question; with `by: length`, the share of their
-    characters, spaces not counted.
+    With `by: length`, the share of their characters without spaces.
     """
 
     by: By = "count"
+    """`count` counts statements, `length` counts their characters."""
 
     def __post_init__(self) -> None:
         require_choice("by", self.by, ("count", "length"))
@@ -216,7 +210,7 @@ class ContextRelevancy(ContextualRelevancy):
 
 
 def _characters(text: str) -> int:
-    """How long a text is; spaces between sentences belong to none of them."""
+    """The length of a text without white space."""
     return len("".join(text.split()))
 
 
@@ -238,17 +232,16 @@ async def _sentences(evaluable: Evaluable, judge: Judge) -> tuple[list[Finding],
 @evaluator(family="passages", needs=("reference", "passages"), judge="rules or model")
 @dataclass(frozen=True)
 class ContextEntityRecall(JudgedEvaluator):
-    """The share of the entities named in the expected answer that the passages name too.
+    """The share of the names, dates and amounts in the expected answer that the passages contain too.
 
-    The share of names, dates and amounts of the expected output that the passages name. Skipped if the expected
-    output names nothing.
+    Skipped if the expected answer has none.
     """
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
         texts = nonblank_passages(evaluable)
         reply = await judge.ask(entities(expected_text(evaluable), texts))
         if not reply.entities:
-            raise NothingToCompare("the expected answer names nothing that the passages could name")
+            raise NothingToCompare("the expected answer has no names, dates or amounts")
         found = [Finding(item.text, _FOUND[item.found], item.found == "yes") for item in reply.entities]
         return mean_of_findings(found, "entities of the expected answer are in the passages")
 

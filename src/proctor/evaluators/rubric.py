@@ -1,4 +1,4 @@
-"""Criteria in plain words that a judge compares an answer with: one alone, or a list with a verdict for each."""
+"""Evaluators by criteria in plain words: one rubric (LLMJudge) or a list of expectations (Expectations)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from proctor.evaluators.values import require_bool
 from proctor.judging.judge import Judge, Texts
 
 RUBRICS_KEY = "rubrics"
-"""Where case and turn metadata keep rubrics of their own."""
+"""The metadata key of the rubrics of a case or turn."""
 
 MARK_PROMPT = (
     "Judge the answer by the criterion below. Give a mark from 0 to 10: 10 if it fully meets the criterion, 0 if it "
@@ -32,16 +32,16 @@ YES_NO_PROMPT = (
 
 @dataclass(frozen=True, slots=True)
 class Rubric:
-    """One property that an answer, or the way to it, is to have."""
+    """One property that an answer, or the way to it, should have."""
 
     text: str
     id: str = ""
     type: str | None = None
-    """Which of ADK's metrics it is for (`FINAL_RESPONSE_QUALITY`); without one, it is for any."""
+    """The ADK metric that it is for (`FINAL_RESPONSE_QUALITY`); `None` means all."""
 
 
 def read_rubrics(given: Any, place: str = RUBRICS_KEY) -> tuple[Rubric, ...]:
-    """Rubrics as texts, as `{id, text}`, or as ADK writes them; raises `ValueError` that names what is none."""
+    """Rubrics from texts, from `{id, text}`, or as ADK writes them; raises `ValueError` for anything else."""
     if given is None:
         return ()
     if isinstance(given, (str, Mapping)) or not isinstance(given, Sequence):
@@ -58,7 +58,7 @@ def metadata_rubrics(metadata: Mapping[str, Json] | None, owner: str) -> tuple[R
 
 
 def numbered_list(rubrics: Sequence[Rubric]) -> str:
-    """The list as it stands in the instructions."""
+    """The rubrics as a numbered list for the instructions."""
     return "\n".join(f"{number}. {rubric.text}" for number, rubric in enumerate(rubrics, 1))
 
 
@@ -68,12 +68,12 @@ def _read(item: Any, place: str) -> Rubric:
     if isinstance(item, str) and item.strip():
         return Rubric(item)
     if not isinstance(item, Mapping):
-        raise ValueError(f"{place} must be a text, or an object with 'text', not {item!r:.80}")
+        raise ValueError(f"{place} must be a string, or an object with 'text', not {item!r:.80}")
     content = item.get("rubric_content", item.get("rubricContent", item))
     text = content.get("text_property", content.get("textProperty")) if isinstance(content, Mapping) else None
     text = item.get("text") if text is None else text
     if not isinstance(text, str) or not text.strip():
-        raise ValueError(f"{place} has no text; say what is asked of the answer")
+        raise ValueError(f"{place} has no text; say what the answer should do")
     name = item.get("rubric_id", item.get("rubricId", item.get("id")))
     return Rubric(text, name if isinstance(name, str) else "", item.get("type") or None)
 
@@ -81,10 +81,10 @@ def _read(item: Any, place: str) -> Rubric:
 @evaluator(family="rubric", judge="model", example={"rubric": "The answer names the deadline."})
 @dataclass(frozen=True, kw_only=True)
 class LLMJudge(JudgedEvaluator):
-    """The answer meets a criterion in plain words.
+    """The answer meets a criterion that you write in plain words.
 
-    1 if the answer meets the rubric, 0 if not; `scored`: a mark from 0 to 10, brought to 0 to 1. Skipped if the
-    expected output is to be shown and there is none.
+    1 if the answer meets the rubric, else 0. With `scored`, a mark from 0 to 10 divided by 10. Skipped if
+    `include_expected_output` is set and the case has none.
     """
 
     rubric: str
@@ -96,7 +96,7 @@ class LLMJudge(JudgedEvaluator):
 
     def __post_init__(self) -> None:
         if not isinstance(self.rubric, str) or not self.rubric.strip():
-            raise ValueError("rubric must say what is asked of the answer")
+            raise ValueError("rubric must be a non-empty string")
         require_bool(
             scored=self.scored,
             include_input=self.include_input,
@@ -142,10 +142,10 @@ EXPECTATIONS_PROMPT = (
 )
 @dataclass(frozen=True, kw_only=True)
 class Expectations(JudgedEvaluator):
-    """The answer does all that it must, and nothing that it must not.
+    """The answer does everything it must, and nothing it must not.
 
-    The share of sentences that are kept; the reason names the broken ones. Those under `must` and `must_not` in the
-    metadata of case and turn join in. One question for all. Skipped without any sentence.
+    The share of expectations that are met. Expectations under `must` and `must_not` in the metadata of the case and the
+    turn are added. Skipped if there are none.
     """
 
     must: tuple[str, ...] = ()
@@ -167,8 +167,8 @@ class Expectations(JudgedEvaluator):
             for item, (kept, reason) in zip(items, verdicts, strict=True)
         ]
         broken = [f"{entry['expectation']} ({entry['reason']})" for entry in found if not entry["kept"]]
-        said = f"broken: {'; '.join(broken)}" if broken else "all is kept"
-        return Evaluation((len(items) - len(broken)) / len(items), said, {"expectations": found})
+        reason = f"not met: {'; '.join(broken)}" if broken else "all expectations are met"
+        return Evaluation((len(items) - len(broken)) / len(items), reason, {"expectations": found})
 
     def _items(self, evaluable: Evaluable) -> list[str]:
         """The evaluator's own, then those of the case, then those of the turn, each once."""
@@ -181,9 +181,7 @@ class Expectations(JudgedEvaluator):
             ]
             items.update((f"{label}: {sentence}", None) for sentence in listed)
         if not items:
-            raise NothingToCompare(
-                "needs `must` or `must_not`, here or in the metadata of the case, and there is neither"
-            )
+            raise NothingToCompare("needs `must` or `must_not`, in the evaluator or in the metadata of the case")
         return list(items)
 
 

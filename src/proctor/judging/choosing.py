@@ -1,4 +1,4 @@
-"""Who judges. This is the only module that knows the order of precedence.
+"""Chooses the judge. This is the only module that knows the order of precedence.
 
 A judge can be named in several places. The first of these that names one wins:
 
@@ -77,7 +77,7 @@ NO_SOURCES = JudgeSources()
 
 @dataclass(frozen=True, slots=True)
 class JudgeChoice:
-    """Who judges, and who decided it."""
+    """The chosen judge, and the place that named it."""
 
     panel: PanelSpec
     """The judges. Without members only if they are left out and could not be read."""
@@ -141,7 +141,7 @@ def _read(written: WrittenJudge) -> PanelSpec:
             return PanelSpec((JudgeSpec(model_of_client(written.client, written.judge)),))
         judge = parse_inline_json(written.judge, f"{written.origin}: the judge")
         if not names_judge(judge):
-            raise UsageError("has options and names nobody; name a judge with the key model")
+            raise UsageError("has options but no judge; name one with the key model")
         return read_panel(judge)
     except UsageError as error:
         raise InvalidJudge(str(error), written, "model" if written.client is None else "client") from None

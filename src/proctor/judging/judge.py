@@ -145,11 +145,11 @@ class CannotTell(JudgeFailed):
 
 
 def abstention_message(judge: str, what: Sequence[str]) -> str:
-    """The sentence of every abstention: who cannot tell, who can, and what could not be placed."""
+    """The message of every abstention: which judge, what to do, and what it could not decide."""
     placed = "; ".join(f"“{to_text(text.strip(), 300)}”" for text in what[:5] if text.strip())
     more = f"; and {len(what) - 5} more" if len(what) > 5 else ""
     who = "rule-based" if is_rule_based(judge) else judge
-    said = f"the {who} judge cannot tell; a model (`--judge`) or a person (`proctor grade`) can"
+    said = f"the {who} judge cannot decide; use a model (`--judge`) or `proctor grade`"
     return f"{said}: {placed}{more}" if placed else said
 
 

@@ -36,7 +36,7 @@ def endpoint_failure(error: Exception) -> EndpointFailed:
         return EndpointFailed(f"has no quota or credit left: {_provider_message(error)}")
     if isinstance(error, known.ModelRateLimitError):
         return EndpointFailed(
-            f"asks to be asked less often: {_provider_message(error)}",
+            f"is rate limited: {_provider_message(error)}",
             transient=True,
             limited=True,
             retry_after=error.retry_after,
@@ -44,20 +44,20 @@ def endpoint_failure(error: Exception) -> EndpointFailed:
     if isinstance(error, (known.ModelRequestTimeout, known.ModelTimeoutError)):
         return EndpointFailed("did not answer in time", transient=True, timed_out=True)
     if isinstance(error, known.ModelConnectionError):
-        return EndpointFailed(f"cannot be reached, or broke off: {_root_cause(error)}", transient=True)
+        return EndpointFailed(f"cannot be reached: {_root_cause(error)}", transient=True)
     if isinstance(error, known.ModelAuthenticationError):
         return EndpointFailed(
             f"refuses the key: {_provider_message(error)}; check it, and api_key_env where base_url is given"
         )
     if isinstance(error, known.ModelNotFoundError):
-        return EndpointFailed(f"is not known there: {_provider_message(error)}; check the model's name and the address")
+        return EndpointFailed(f"was not found: {_provider_message(error)}; check the model's name and the address")
     if isinstance(error, known.ModelContextWindowExceededError):
-        return EndpointFailed(f"cannot read that much at once: {_provider_message(error)}")
+        return EndpointFailed(f"got more text than it can read: {_provider_message(error)}")
     if isinstance(error, known.ModelRequestRejectedError):
         return EndpointFailed(f"refuses the request: {_provider_message(error)}")
     if isinstance(error, (known.ModelUnavailableError, known.ModelServerError)):
         return EndpointFailed(
-            f"has a fault of its own: {_provider_message(error)}", transient=True, retry_after=error.retry_after
+            f"failed with a server error: {_provider_message(error)}", transient=True, retry_after=error.retry_after
         )
     return _other_failure(error, known)
 

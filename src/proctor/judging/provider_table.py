@@ -132,7 +132,7 @@ def parse_model_name(named: str) -> tuple[str, str]:
         )
     if provider not in PROVIDERS:
         hint = did_you_mean(provider, [*PROVIDERS, *ALIASES])
-        raise UsageError(f"no provider is called {provider!r}{hint}; known are {', '.join(PROVIDERS)}")
+        raise UsageError(f"no provider is called {provider!r}{hint}; providers: {', '.join(PROVIDERS)}")
     return provider, model.strip()
 
 
@@ -158,7 +158,7 @@ def require_address(provider: str, given: str | None) -> None:
     row = PROVIDERS[provider]
     if given is None and row.needs_address and not any(os.environ.get(name) for name in row.addresses):
         variables = f", or set {' or '.join(row.addresses)}" if row.addresses else ""
-        raise UsageError(f"{provider} can be anywhere: say where with base_url{variables}")
+        raise UsageError(f"{provider} has no default address; set base_url{variables}")
     if given is not None and not row.takes_base_url:
         raise UsageError(
             f"{provider} is at one address only, so base_url has no meaning for it; for another row that speaks "

@@ -164,7 +164,7 @@ def test_a_busy_model_is_asked_again_and_is_not_the_agents_fault(tmp_path: Path)
         [suite] = load([project(tmp_path, server.url)])
         [trial] = proctor.run(suite, settings=Settings(retries=0)).trials
     assert trial.outcome == "error", trial.reason
-    assert "openai:gpt-4o has a fault of its own" in trial.reason
+    assert "openai:gpt-4o failed with a server error" in trial.reason
 
 
 def test_a_key_is_read_from_the_environment_when_it_is_needed_and_never_told(

@@ -1,4 +1,10 @@
-"""Whether an answer says the same as a reference, in the same or in other words."""
+"""Whether an answer says the same as a reference.
+
+How it works: the share of the reference's content words that the answer has, where words of the question count little.
+A denied or replaced name or number contradicts. A short reference is compared as a whole, a long one statement by
+statement. Between clear agreement and clear difference, and where a paraphrase is likely, the verdict is unclear: a
+word count alone would fail correct answers in other words.
+"""
 
 from __future__ import annotations
 
@@ -71,7 +77,7 @@ def _doubt_same(best: Agreement, judged: Sequence[Agreement], asked: Reading, an
         return "the answer gives a part of the reference"
     sayings = [reading for reading in map(read_statement, split_statements(answer)) if _mentions(reading, best.said)]
     if not best.said.denials and not asked.denials and any(reading.denials for reading in sayings):
-        return "the answer denies something beside it"
+        return "the answer also denies something near it"
     if best.said.keys <= asked.keys:
         return "the question says as much as the reference"
     others = [found.said for found in judged if found.score < _SURELY_OTHER]

@@ -1,4 +1,9 @@
-"""Finds what contradicts a statement in the evidence: an opposite word, a negation, swapped roles."""
+"""Finds contradictions of a statement in the evidence: an opposite word, a negation, swapped roles.
+
+An opposite word or a negation somewhere in a passage is not enough, since it may be about something else. So the
+nearest content word of a negation decides, an opposite needs a common neighbor, and roles are compared in plain active
+sentences only.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Reads dates in many spellings into the parts that are given: a year, a month, a day."""
+"""Reads dates in many notations into year, month and day, as far as a text gives them.
+
+One pattern with an alternative per notation finds them. Parts are compared instead of strings, so "May 2024" is
+confirmed by "3 May 2024", and "5/6/2024" matches in both orders.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Finds the few sentences in passages of any length that may support a statement."""
+"""Finds the few sentences in passages of any length that may support a statement.
+
+Passages are split into sentences and indexed by word. Sentences vote by the weight of the shared words, rarer words
+counting more, and a greedy cover picks those that together have the most words of the statement. Comparing a statement
+with a whole passage would be slow, and would combine words of unrelated sentences into support.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Whether a statement claims anything, and whether it addresses a question."""
+"""Whether a statement makes a claim, and whether it addresses a question.
+
+A statement is relevant if it shares a content word with the question, gives the kind of thing that the question asks
+for (a number, a date, a name), answers yes or no, or continues a relevant statement. Counting shared words alone would
+fail short answers: "In 1989." shares no word with "When did the wall fall?".
+"""
 
 from __future__ import annotations
 
@@ -73,7 +78,7 @@ _DECLINING = re.compile(
 def relevances(question: str, texts: Sequence[str], *, answer: bool = True) -> list[Relevance]:
     """Whether each statement of an answer addresses the question.
 
-    A statement that carries on what a relevant one says is relevant too, however little it repeats of the question.
+    A statement that continues a relevant one is relevant too, even if it repeats little of the question.
     """
     own = [_relevance(question, text, alone=answer and len(texts) == 1) for text in texts]
     readings = [read_statement(text) for text in texts]
@@ -87,12 +92,12 @@ def relevances(question: str, texts: Sequence[str], *, answer: bool = True) -> l
         and any(_carries_on(readings[i], readings[j]) for j in reached)
     }:
         reached |= further
-    carried = Relevance("relevant", "it carries on what was said")
+    carried = Relevance("relevant", "it continues a relevant statement")
     return [
         carried
         if i in reached and found.verdict != "relevant"
         # A greeting with no answer beside it is no answer.
-        else Relevance("irrelevant", "it says nothing")
+        else Relevance("irrelevant", "no content")
         if found.verdict == "courtesy" and not reached and not any(other.verdict == "unclear" for other in own)
         else found
         for i, found in enumerate(own)
@@ -113,10 +118,10 @@ def _relevance(question: str, text: str, *, alone: bool) -> Relevance:
     if direct and telling + list(said.terms):
         return Relevance("relevant", "it answers yes or no")
     if not makes_claim(text) and not (alone and telling):
-        return Relevance("courtesy", "it is a courtesy") if said.terms else Relevance("irrelevant", "it says nothing")
+        return Relevance("courtesy", "it is a courtesy") if said.terms else Relevance("irrelevant", "no content")
     shared = _shared(asked, said)
     if shared > COMMON_WEIGHT:
-        return Relevance("relevant", "it speaks of what the question asks")
+        return Relevance("relevant", "it is about what the question asks")
     promised = _kind_asked_for(question, said) or _figure_like_those_asked_about(asked, said)
     if promised and (shared or len(telling) <= _MAX_SHORT_ANSWER):
         return Relevance("relevant", f"it gives {promised}")

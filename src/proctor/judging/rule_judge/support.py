@@ -1,4 +1,11 @@
-"""Whether passages support a statement, contradict it, or do not say it, or whether rules cannot tell."""
+"""Whether passages support a statement, contradict it, do not mention it, or whether the rules cannot decide.
+
+How it works: the statement is read into terms (words, names, numbers, dates), and each term is looked up in the few
+most related sentences. A contradiction (opposite word, negation, another value for the same label) decides first. If
+names or much of the content is missing, it is unmentioned. If all terms are there in nearly the same words, it is
+supported. Everything else is unclear. Plain word overlap would be wrong both ways: "not refundable" shares all words
+with "refundable", and a paraphrase shares few. So the rules prove, refute or abstain.
+"""
 
 from __future__ import annotations
 
@@ -70,7 +77,7 @@ def judge_statement(said: Reading, grounds: Evidence, known: Sequence[Reading] =
     evidence = Evidence(told, is_data=grounds.is_data, has_speaker=grounds.has_speaker) if known else grounds
     covered = coverage(said, evidence)
     if not any(term.weight > GRAMMAR_WEIGHT for term in said.terms):
-        return Support("unclear", "it names nothing that could be looked up", covered.share)
+        return Support("unclear", "it has no content that can be looked up", covered.share)
     found = list(compare_values(said, grounds.readings, known))
     against = next(contradictions(said, grounds), "") or next((f.reason for f in found if f.verdict == "other"), "")
     if against:
@@ -106,9 +113,9 @@ def _is_name_or_number(term: Term) -> bool:
 def _doubt(said: Reading, evidence: Evidence, found: Sequence[ValueMatch]) -> str:
     """Why a statement is not supported although its words are there; empty if nothing speaks against it."""
     if said.first_person and not evidence.has_speaker:
-        return "it speaks of its speaker"
+        return "a first-person statement; cannot be checked against the context"
     if not evidence.is_data and _YES_OR_NO.match(said.text):
-        return "what yes or no stands for is not in the context"
+        return "the context does not say what yes or no refers to"
     words = {term.text.lower() for term in said.terms} & QUANTIFIERS
     shifted = "" if evidence.is_data else min(words - {term.text.lower() for term in evidence.terms}, default="")
     if shifted:
@@ -116,7 +123,7 @@ def _doubt(said: Reading, evidence: Evidence, found: Sequence[ValueMatch]) -> st
     if any(not any(True in evidence.polarity.get(word, ()) for word in denied) for denied in said.denials):
         return "the context does not deny it in the same words"
     mixed = next((item.term.text for item in found if item.verdict == "doubtful" and not item.term.name), "")
-    return f"“{mixed}” may be said of something else" if mixed else ""
+    return f"“{mixed}” may belong to something else" if mixed else ""
 
 
 _YES_OR_NO = re.compile(
@@ -213,4 +220,4 @@ def _share_stem(one: str, other: str) -> bool:
 
 def _missing_message(terms: Sequence[Term]) -> str:
     listed = ", ".join(dict.fromkeys(f"“{term.text}”" for term in terms[:5]))
-    return f"the context does not mention {listed}" if terms else "the context says it in other words, if at all"
+    return f"the context does not mention {listed}" if terms else "the context may say it in other words"
