@@ -112,7 +112,7 @@ def test_too_few_verdicts_are_an_error_and_no_score() -> None:
     [("", said()), ("...", said()), ("Hello! How can I help?", said("partly", "partly", claim="no"))],
 )
 def test_an_answer_without_claims_is_neither_faithful_nor_unfaithful(answer: str, reply: dict[str, Any]) -> None:
-    with pytest.raises(NothingToCompare, match="makes no claim|is empty"):
+    with pytest.raises(NothingToCompare, match=r"makes no claim|is empty"):
         judged(Faithfulness(), seen(answer, retrieval_context=PASSAGES), {"statements": reply})
 
 

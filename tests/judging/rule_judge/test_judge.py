@@ -84,7 +84,7 @@ def test_contradictions_alone_can_be_held_against_an_answer() -> None:
 
 @pytest.mark.parametrize("answer", ["I don't know.", "Sorry, but I cannot help with that.", "Hello!", "…"])
 def test_an_answer_that_claims_nothing_is_skipped_by_faithfulness(answer: str) -> None:
-    with pytest.raises(NothingToCompare, match="makes no claim|is empty"):
+    with pytest.raises(NothingToCompare, match=r"makes no claim|is empty"):
         judged(Faithfulness(), seen(answer))
 
 
