@@ -182,7 +182,7 @@ def test_without_a_store_there_is_nothing_to_show(proctor: Command, app: Path) -
     assert proctor("trace", "last").code == 4
     proctor("test", "suite.yaml", "--agent", "agents.py:echo")
     assert proctor("trace", "list").out == "no traces in .proctor\n"
-    assert "none is kept" in proctor("trace", "last").err
+    assert "it has no traces" in proctor("trace", "last").err
     assert proctor("trace", "show", "nope").code == 4
 
 

@@ -142,7 +142,7 @@ def test_a_beginning_that_several_traces_share_is_refused(store: Store) -> None:
 
 
 def test_an_empty_store_says_that_it_has_no_traces(store: Store) -> None:
-    with pytest.raises(StoreError, match="none is kept"):
+    with pytest.raises(StoreError, match="it has no traces"):
         store.traces.find("last")
 
 

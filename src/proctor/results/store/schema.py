@@ -1,11 +1,11 @@
-"""The tables of the store, and the steps that lead to them from every earlier version.
+"""The tables of the store, and the migrations from every earlier version.
 
-`PRAGMA user_version` has the version of a database. A step is frozen once a store of its version exists: it takes rows
-and gives rows, and uses none of today's classes. To add a column to `trials` or `scores`: give `TrialResult` or `Score`
-a field of the same name, add the column here, and a step that adds it to older stores.
+`PRAGMA user_version` has the version of a database. A migration never changes once a store of its version exists:
+it reads and writes rows, and uses no current classes. To add a column to `trials` or `scores`: give `TrialResult` or
+`Score` a field of the same name, add the column here, and write a migration that adds it to older stores.
 
 1. runs, cases and trials; 2. traces as well. Both stored a case in the native file format.
-3. Cases have an encoding of their own, and a run a name.
+3. Cases have their own encoding, and runs have a name.
 4. `scores` is a table instead of a view of JSON, a case is stored once, trials have an arm, labels have their table.
 """
 
@@ -21,7 +21,7 @@ from proctor.results.store.version_2_cases import encode_version_2_case
 
 VERSION = 4
 
-# Every index but that of cases grows at its end: a key spread at random would rewrite pages all over the file.
+# All indexes except that of cases grow at their end: random keys would rewrite pages all over the file.
 TRIALS = {
     "no": "INTEGER PRIMARY KEY",
     "run": "INTEGER NOT NULL REFERENCES runs",
@@ -94,7 +94,7 @@ BATCH = 1000
 
 
 def create_or_migrate(connection: sqlite3.Connection, version: int) -> None:
-    """Bring a database from `version`, 0 for an empty one, to the present one, inside the caller's transaction."""
+    """Migrate a database from `version` (0 if it is empty) to the current one, inside the caller's transaction."""
     if version > 0:
         for newer, step in _STEPS.items():
             if version < newer:
@@ -114,7 +114,7 @@ def _to_version_3(connection: sqlite3.Connection) -> None:
     for no, content in _rows(connection, "cases", "content"):
         try:
             encoded, key, planned = encode_version_2_case(content)
-        except Exception:  # noqa: S112  one damaged case must not keep the others from being read
+        except Exception:  # noqa: S112  one damaged case must not make the others unreadable
             continue
         connection.execute("UPDATE cases SET key = ?, content = ? WHERE no = ?", (key, encoded, no))
         connection.execute("INSERT INTO new_keys VALUES (?, ?)", (no, planned))
@@ -150,9 +150,9 @@ FROM trials t LEFT JOIN cases c ON c.no = t.case_no LEFT JOIN first_cases f ON f
 
 
 def _to_version_4(connection: sqlite3.Connection) -> None:
-    """Scores get rows instead of JSON, and trials of equal cases share one of them.
+    """Move scores from JSON to rows, and let trials of equal cases share one case.
 
-    Python takes the JSON apart: what SQLite makes of a lone surrogate cannot be read back.
+    Python decodes the JSON: a lone surrogate that SQLite decodes cannot be read back.
     """
     _create_tables(connection, _TABLES_OF_VERSION_4)
     for no, scores in _rows(connection, "trials", "scores"):
@@ -169,7 +169,7 @@ def _to_version_4(connection: sqlite3.Connection) -> None:
 
 
 def _scores_of_version_3(trial: int, content: str) -> list[tuple[Any, ...]]:
-    """The rows of a trial's scores; none if they are damaged, which must not keep the others from being read."""
+    """The rows of a trial's scores; empty if they are damaged, so that the other trials can still be read."""
     rows = []
     try:
         for place, score in enumerate(json.loads(content)):
@@ -183,7 +183,7 @@ def _scores_of_version_3(trial: int, content: str) -> list[tuple[Any, ...]]:
 
 
 _STEPS: Mapping[int, Callable[[sqlite3.Connection], None]] = {3: _to_version_3, 4: _to_version_4}
-"""By version: what leads to it from the one before."""
+"""By version: the migration from the version before."""
 
 
 def _rows(connection: sqlite3.Connection, table: str, column: str) -> Iterator[tuple[int, Any]]:

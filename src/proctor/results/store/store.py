@@ -1,4 +1,4 @@
-"""The store: one SQLite database in WAL mode. A finished trial is in it before the listener of the run is told."""
+"""The store: one SQLite database in WAL mode. A finished trial is stored before it is reported."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ SELECT_SCORE_ROWS = (
 
 @dataclass(frozen=True, slots=True)
 class StoredTrial:
-    """What a kept trial is known by."""
+    """The columns of a stored trial that resuming, grading and labelling need."""
 
     no: int
     case_key: str
@@ -81,16 +81,16 @@ class StoredTrial:
 
 
 class Store:
-    """One open database; used from one thread."""
+    """One open store, used from one thread."""
 
     def __init__(self, folder: Path, *, create: bool = True) -> None:
         self.folder = folder
         self.path = folder / DATABASE_FILE
         self.location: str | None = str(folder)
-        """What its runs say of where they are stored."""
+        """The value of `Run.store` for its runs; None for a temporary store."""
         self._decoded: tuple[str, Case] | None = None
         if not create and not self.path.is_file():
-            raise StoreError(f"no results in {folder}: run `proctor test` first, or name the folder with --store")
+            raise StoreError(f"no results in {folder}; run `proctor test` first, or name the folder with --store")
         with store_errors(self.path, "opened"):
             if create:
                 folder.mkdir(parents=True, exist_ok=True)
@@ -100,7 +100,7 @@ class Store:
 
     @property
     def database_path(self) -> Path:
-        """The file that is read: of a store that cannot be written it may be a copy."""
+        """The file that is open; for a store that cannot be written, it may be a copy."""
         return self._database.opened_path
 
     @functools.cached_property
@@ -111,18 +111,18 @@ class Store:
         self._database.close()
 
     def check_present(self) -> None:
-        """Raises `StoreError` if what was written is gone."""
+        """Raise `StoreError` if the file was removed or replaced."""
         self._database.check_present()
 
     def add_run(self, run: Run) -> int:
-        """Store a run that begins, and return its number, which the run has from now on."""
+        """Store a run that starts; sets and returns its number."""
         run.status = RunStatus.RUNNING
         with self._database.transaction():
             run.no = self._insert_run(run)
         return run.no
 
     def add_whole_run(self, run: Run) -> int:
-        """Store a run that was made elsewhere, with all of its trials or not at all; its number here."""
+        """Store a run from elsewhere with all of its trials, or not at all; returns its number here."""
         with self._database.transaction():
             no = self._insert_run(run)
             for trial in run.trials:
@@ -135,11 +135,12 @@ class Store:
         return self._insert("runs", {**row, "status": run.status.value, "name": encode_text(run.name), "info": header})
 
     def reopen_run(self, no: int) -> None:
+        """Mark a run that is resumed as running."""
         with self._database.transaction():
             self._database.execute("UPDATE runs SET status = 'running', finished_at = NULL WHERE no = ?", (no,))
 
     def finish_run(self, run: Run) -> None:
-        """Store what is known of a run that has ended."""
+        """Store the status and the verdict of a run that has ended."""
         with self._database.transaction():
             self._database.execute(
                 "UPDATE runs SET status = ?, finished_at = ?, info = ? WHERE no = ?",
@@ -147,13 +148,13 @@ class Store:
             )
 
     def add_trials(self, run: int, trials: Sequence[TrialResult], *, masked: bool = False) -> None:
-        """Keep finished trials, all or none; secrets are not looked for again in traces of `masked` ones."""
+        """Store finished trials, all or none. With `masked`, secrets in their traces are already masked."""
         with self._database.transaction():
             for trial in trials:
                 self._add_trial(run, trial, masked)
 
     def drop_trials(self, run: int, numbers: Sequence[int]) -> None:
-        """Forget trials that a resumed run makes anew."""
+        """Delete trials that a resumed run runs again."""
         with self._database.transaction():
             self._database.execute_many("DELETE FROM trials WHERE no = ? AND run = ?", [(no, run) for no in numbers])
             self._database.execute_many("DELETE FROM scores WHERE trial = ?", [(no,) for no in numbers])
@@ -174,16 +175,16 @@ class Store:
             database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def size(self) -> int:
-        """The bytes that the store's folder takes on disk."""
+        """The size of the store's folder in bytes."""
         return sum(path.stat().st_size for path in self.folder.rglob("*") if path.is_file())
 
     def reposition_trials(self, moves: Sequence[tuple[int, int]]) -> None:
-        """Give trials of a resumed run their place in the present plan: (position, number of the trial)."""
+        """Set the positions of trials of a resumed run in the current plan: (position, number of the trial)."""
         with self._database.transaction():
             self._database.execute_many("UPDATE trials SET position = ? WHERE no = ?", list(moves))
 
     def update_scores(self, run: Run, graded: Sequence[tuple[int, TrialResult]]) -> None:
-        """Replace the scores of trials, by their numbers, and what is known of their run, all or none."""
+        """Replace the scores of trials, by their numbers, and the facts about their run, all or none."""
         with self._database.transaction():
             for no, trial in graded:
                 outcome = (trial.outcome.value, no, run.no)
@@ -199,12 +200,12 @@ class Store:
         rows = self._database.read(query, (-1 if limit is None else limit,))
         return [self.run_from_row(row) for row in rows]
 
-    def find_run(self, wanted: str) -> Run:
+    def find_run(self, name: str) -> Run:
         """A run by its id, the beginning of its id, its name, `last` or `last~1`."""
-        return find_run(self.runs, wanted, str(self.folder))
+        return find_run(self.runs, name, str(self.folder))
 
     def runs_before(self, no: int | None, most: int) -> list[Run]:
-        """The latest runs before the one numbered `no`, or of all; a damaged one is left out."""
+        """The latest runs before the one numbered `no`, or of all, without damaged ones."""
         rows = self._database.read(
             f"SELECT {RUN_COLUMNS} FROM runs WHERE no < ? ORDER BY no DESC LIMIT ?", (2**62 if no is None else no, most)
         )
@@ -215,7 +216,7 @@ class Store:
         return found
 
     def run_with_id(self, run_id: str) -> Run | None:
-        """The run that has exactly this id."""
+        """The run with exactly this id, or None."""
         rows = self._database.read(f"SELECT {RUN_COLUMNS} FROM runs WHERE id = ?", (run_id,))
         return next((self.run_from_row(row) for row in rows), None)
 
@@ -223,7 +224,7 @@ class Store:
         return int(next(self._database.read("SELECT count(*) FROM runs"))[0])
 
     def count_trials(self, run: int) -> int:
-        """How many trials of a run are stored."""
+        """The number of stored trials of a run."""
         return int(next(self._database.read("SELECT count(*) FROM trials WHERE run = ?", (run,)))[0])
 
     def data_version(self) -> int:
@@ -244,11 +245,11 @@ class Store:
         return found
 
     def cases_with_words(self, run: int, words: Sequence[str]) -> set[tuple[str, str]]:
-        """The cases of a run, by suite and id, that have every word in their name, in what was asked or answered."""
+        """The cases of a run, by suite and id, with every word in their id, input, expectation or answer."""
         word = "(t.case_id LIKE ? ESCAPE '!' OR t.content LIKE ? ESCAPE '!' OR c.content LIKE ? ESCAPE '!')"
         values: list[str] = []
-        for each in words:  # what was asked and answered is stored as JSON in ASCII
-            values += [_like(each), *[_like(dumps(each)[1:-1])] * 2]
+        for text in words:  # inputs and answers are stored as JSON in ASCII
+            values += [_like(text), *[_like(dumps(text)[1:-1])] * 2]
         rows = self._database.read(
             "SELECT DISTINCT t.suite, t.case_id FROM trials t JOIN cases c ON c.no = t.case_no"
             f" WHERE t.run = ? AND {' AND '.join([word] * len(words))}",
@@ -259,10 +260,10 @@ class Store:
     def scores(
         self, run: int, *, outcome: Outcome | None = None, detail: str = ""
     ) -> Iterator[tuple[int, int, tuple[str, str, int], Score]]:
-        """Scores of a run in the order of the plan, without what was asked and answered.
+        """The scores of a run in the order of the plan, without their trials.
 
-        Only those with an outcome, or with a detail of that name. Each with the number of its trial, its place among
-        the scores of that trial, and suite, case and repetition.
+        `outcome` and `detail` select scores with this outcome, or with a detail of this name. Each comes with the
+        number of its trial, its index in the trial, and the suite, case and trial number.
         """
         rows = self._database.read(
             f"SELECT t.no, s.place, t.suite, t.case_id, t.number, {SCORE_COLUMNS.select('s')}"
@@ -294,7 +295,7 @@ class Store:
             )
 
     def _status(self, run_id: str, stored: str) -> RunStatus:
-        """A run whose process ended without closing it holds its lock no longer."""
+        """The status of a run. If its process has ended without storing one, its lock is free."""
         if stored != RunStatus.RUNNING:
             return RunStatus(stored)
         path = self.lock_path(run_id)
@@ -309,7 +310,7 @@ class Store:
         return self.folder / f"{run_id}.running"
 
     def stored_trials(self, run: int) -> dict[tuple[str, str, int], StoredTrial]:
-        """By (suite, case, number): what the trials are known by."""
+        """By (suite, case, number): the stored trials of a run."""
         return dict(self.iterate_stored_trials(run))
 
     def iterate_stored_trials(self, run: int) -> Iterator[tuple[tuple[str, str, int], StoredTrial]]:
@@ -322,17 +323,17 @@ class Store:
             address = decode_text(suite), decode_text(case_id), number
             yield address, StoredTrial(no, key, decode_text(agent), outcome, position)
 
-    def trials(self, run: int, wanted: Collection[tuple[str, str]] | None = None) -> Iterator[TrialResult]:
-        """The trials of a run in the order of its plan, read one by one; of the `wanted` (suite, case id) or of all."""
-        if wanted is not None:
-            yield from self._trials_of(run, wanted)
+    def trials(self, run: int, cases: Collection[tuple[str, str]] | None = None) -> Iterator[TrialResult]:
+        """The trials of a run in the order of its plan, read one by one; only those of `cases` (suite, id) if given."""
+        if cases is not None:
+            yield from self._trials_of(run, cases)
             return
         rows = self._database.read(f"{SELECT_TRIAL} WHERE t.run = ? ORDER BY t.position", (run,))
         for row in rows:
             yield self._trial(row)
 
-    def _trials_of(self, run: int, wanted: Collection[tuple[str, str]]) -> Iterator[TrialResult]:
-        keys = {(encode_text(suite), encode_text(case_id)) for suite, case_id in wanted}
+    def _trials_of(self, run: int, cases: Collection[tuple[str, str]]) -> Iterator[TrialResult]:
+        keys = {(encode_text(suite), encode_text(case_id)) for suite, case_id in cases}
         listed = self._database.read("SELECT no, suite, case_id FROM trials WHERE run = ? ORDER BY position", (run,))
         for no in [no for no, suite, case_id in listed if (suite, case_id) in keys]:
             yield self.trial(no)
@@ -348,20 +349,20 @@ class Store:
             ]
 
     def latest_answers(self) -> dict[tuple[str, str, int], int]:
-        """By question, agent and repetition: the latest trial that was answered."""
-        asked: dict[int, str] = {}
+        """By question, agent and trial number: the latest trial with answers."""
+        questions: dict[int, str] = {}
         found: dict[tuple[str, str, int], int] = {}
         for case_no, content, agent, number, no in self._database.read(
             "SELECT t.case_no, c.content, t.agent, t.number, t.no FROM trials t JOIN cases c ON c.no = t.case_no"
             " WHERE json_valid(t.content) AND json_array_length(t.content, '$.replies') > 0 ORDER BY t.no"
         ):
-            if case_no not in asked:
-                asked[case_no] = question_key(self._decode(content))
-            found[asked[case_no], decode_text(agent), number] = no
+            if case_no not in questions:
+                questions[case_no] = question_key(self._decode(content))
+            found[questions[case_no], decode_text(agent), number] = no
         return found
 
     def trial(self, no: int) -> TrialResult:
-        """One trial by its number."""
+        """The trial with this number."""
         return self._trial(next(iter(self._database.read(f"{SELECT_TRIAL} WHERE t.no = ?", (no,)))))
 
     def passing_trials(self, suite: str, case_id: str, most: int) -> list[TrialResult]:
@@ -373,7 +374,7 @@ class Store:
         return [self._trial(row) for row in rows]
 
     def trial_for_trace(self, trace: TraceRow) -> TrialResult | None:
-        """The trial that left a trace, if one did and is still there."""
+        """The trial that a trace belongs to, or None."""
         found = self._database.read(
             f"{SELECT_TRIAL} JOIN runs r ON r.no = t.run WHERE r.id = ? AND json_extract(t.content, '$.trace') = ?",
             (trace.run, trace.no),
@@ -389,7 +390,7 @@ class Store:
             return trial_from_json(data, scores, **TRIAL_COLUMNS.decode(columns), case=self._decode(case), spans=spans)
 
     def _decode(self, content: str) -> Case:
-        """The case of a row; repeats come one after another and share it."""
+        """The case of a row. Trials of one case come one after another and share the object."""
         if self._decoded is None or self._decoded[0] != content:
             self._decoded = content, decode_case(content)
         return self._decoded[1]
@@ -411,11 +412,11 @@ class Store:
             self._database.execute_many(statement, [tuple(row.values()) for row in rows])
 
     def _insert(self, table: str, row: Mapping[str, Any]) -> int:
-        """Write a row, by column; the number of the new row."""
+        """Insert a row, by column; returns its number."""
         return self._database.insert(_insert_statement(table, tuple(row)), tuple(row.values()))
 
     def _case(self, case: Case) -> tuple[int, str]:
-        """The number of a case in the store, which is written if it is new, and the key of what was planned."""
+        """The number of a case, which is stored if it is new, and the key of the case as it was planned."""
         content = encode_case(case)
         key = case_key(content)
         self._database.execute("INSERT OR IGNORE INTO cases (key, content) VALUES (?, ?)", (key, content))
@@ -424,7 +425,7 @@ class Store:
 
 
 def _like(word: str) -> str:
-    """A pattern for `LIKE ? ESCAPE '!'`; SQLite does not take halves of surrogate pairs."""
+    """A pattern for `LIKE ? ESCAPE '!'`; lone surrogates are replaced, because SQLite refuses them."""
     safe = word.encode("utf-8", "replace").decode()
     return f"%{safe.replace('!', '!!').replace('%', '!%').replace('_', '!_')}%"
 

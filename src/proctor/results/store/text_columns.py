@@ -9,7 +9,7 @@ ESCAPED = "\x00json:"
 
 
 def encode_text(text: str) -> str:
-    """The text as a column can hold it; nearly always the text itself."""
+    """The text as it is stored; nearly always the text itself."""
     if text.isascii() and not text.startswith(ESCAPED):
         return text
     try:
@@ -20,7 +20,7 @@ def encode_text(text: str) -> str:
 
 
 def decode_text(text: str) -> str:
-    """The text that `encode_text` was given."""
+    """The original of a text that `encode_text` returned."""
     if not text.startswith(ESCAPED):
         return text
     decoded: str = json.loads(text[len(ESCAPED) :])

@@ -1,4 +1,4 @@
-"""Spans as the store keeps them: JSON by field name, without secrets, cut if too large, compressed."""
+"""The stored form of traces: JSON by field name, without secrets, cut if it is too large, compressed."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from proctor.tracing.model_messages import read_messages, read_tools, write_mess
 from proctor.tracing.spans import LLMSpan, ObserveSpan, Span
 
 MAX_TRACE = 2_000_000
-"""Characters of JSON that are kept of one trace; most need a hundredth of it."""
+"""Characters of JSON that are stored of one trace; most need a hundredth of it."""
 TEXT_LIMITS = (50_000, 5_000, 500)
-"""What texts of a trace that is too large are cut to, the first that suffices."""
+"""Texts of a trace that is too large are cut to the first of these lengths that makes it small enough."""
 ID_FIELDS = ("type", "span_id", "trace_id", "parent_span_id")
 TIME_FIELDS = ("started_at", "ended_at", "duration_ms")
 MESSAGE_FIELDS = ("input_messages", "output_messages")
@@ -29,17 +29,17 @@ _encode = json.JSONEncoder(separators=(",", ":"), default=to_json, allow_nan=Fal
 
 @dataclass(frozen=True, slots=True)
 class PackedTrace:
-    """A trace as it is kept."""
+    """A trace in its stored form."""
 
     data: bytes
     spans: tuple[Span, ...]
-    """Those that are kept, whole."""
+    """The spans that are stored."""
     cut: str = ""
-    """What is left out, in words."""
+    """What was cut, in words."""
 
 
 def pack_trace(spans: Sequence[Span], *, masked: bool = False) -> PackedTrace:
-    """Whatever spans hold, something of them can be kept; secrets are looked for unless they are `masked` already."""
+    """Encode spans, whatever values they have; secrets are masked unless they are `masked` already."""
     ordered = sorted(spans, key=lambda span: span.started_at)
     rows = [span_to_json(span) for span in ordered]
     try:
@@ -48,7 +48,7 @@ def pack_trace(spans: Sequence[Span], *, masked: bool = False) -> PackedTrace:
         rows = [_encodable(row, span) for row, span in zip(rows, ordered, strict=True)]
         text = _encode(rows)
     cut = ""
-    if len(text) > MAX_TRACE:  # before secrets are looked for: what is not kept need not be masked
+    if len(text) > MAX_TRACE:  # before masking: what is cut need not be masked
         rows, text, cut = _cut(rows)
     if not masked:
         masker = Masker()
@@ -58,27 +58,27 @@ def pack_trace(spans: Sequence[Span], *, masked: bool = False) -> PackedTrace:
 
 
 def unpack_trace(data: bytes) -> tuple[Span, ...]:
-    """The spans of a kept trace, by start."""
+    """The spans of a stored trace, by start."""
     return tuple(span_from_json(row) for row in json.loads(zlib.decompress(data)))
 
 
 def _masked(row: Mapping[str, Json], masker: Masker) -> dict[str, Json]:
-    """The schema of a tool that takes a password is no password."""
+    """The row without secrets. Tool definitions stay: the schema of a tool that takes a password is not a secret."""
     return {key: value if key == TOOL_DEFINITIONS else masker.data(value, key) for key, value in row.items()}
 
 
 def _encodable(row: dict[str, Json], span: Span) -> dict[str, Json]:
-    """A span whose values JSON has no words for: in plain words, or without them and with the reason."""
-    spoken = {key: to_json(value) for key, value in row.items()}
+    """A span with values that JSON cannot express: converted to plain data, or without them and with a note."""
+    converted = {key: to_json(value) for key, value in row.items()}
     try:
-        _encode(spoken)
+        _encode(converted)
     except (ValueError, TypeError, RecursionError) as error:
-        return _bare(span_to_json(span), f"could not be kept: {one_line(error)}")
-    return spoken
+        return _bare(span_to_json(span), f"could not be stored: {one_line(error)}")
+    return converted
 
 
 def _bare(row: Mapping[str, Json], why: str) -> dict[str, Json]:
-    """That there was such a span, and when; what it held is left out."""
+    """The span without its data: only its ids, times and name, and a note."""
     kept = {key: row[key] for key in (*ID_FIELDS, *TIME_FIELDS) if key in row}
     return {
         **kept,
@@ -93,14 +93,14 @@ def _cut(rows: list[dict[str, Json]]) -> tuple[list[dict[str, Json]], str, str]:
         text = _encode(shorter)
         if len(text) <= MAX_TRACE:
             return shorter, text, f"texts of more than {longest:,} characters are cut"
-    shorter = [row if len(_encode(row)) <= TEXT_LIMITS[0] else _bare(row, "is too large to be kept") for row in shorter]
+    shorter = [
+        row if len(_encode(row)) <= TEXT_LIMITS[0] else _bare(row, "is too large to be stored") for row in shorter
+    ]
     text = _encode(shorter)
     while len(text) > MAX_TRACE:
         shorter = shorter[: int(len(shorter) * MAX_TRACE / len(text) * 0.99)]
         text = _encode(shorter)
-    note = (
-        f"texts of more than {longest:,} characters are cut, and of {len(rows):,} spans the first {len(shorter):,} kept"
-    )
+    note = f"texts of more than {longest:,} characters are cut; {len(shorter):,} of {len(rows):,} spans are stored"
     return shorter, text, note
 
 
@@ -123,7 +123,7 @@ def _short(value: Json, longest: int) -> Json:
 
 
 def span_to_json(span: Span) -> dict[str, Json]:
-    """What is said of a span; `type` tells a model call from any other step."""
+    """The fields of a span that differ from their defaults; `type` separates model calls from other steps."""
     data: dict[str, Json] = {"type": "llm" if isinstance(span, LLMSpan) else "observe"}
     kind: Any = type(span)
     for name, default in _fields(kind):

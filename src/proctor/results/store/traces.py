@@ -1,4 +1,4 @@
-"""The traces of a store: those of trials, and those that were imported or made by themselves."""
+"""The traces in a store: those of trials, and those that were imported or recorded separately."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ ROWS = f"SELECT {COLUMNS} FROM traces t LEFT JOIN runs r ON r.no = t.run"  # noq
 
 @dataclass(frozen=True, slots=True)
 class TraceRow:
-    """A kept trace as it is listed."""
+    """A stored trace without its spans, for lists."""
 
     no: int
     id: str
-    """A content address: the same spans have the same, wherever they were kept before."""
+    """A fingerprint of the spans: the same trace has the same id in every store."""
     trace_id: str
-    """That of its first span, by which other tools know it."""
+    """The OpenTelemetry trace id of its first span."""
     run: str | None
     started_at: float
     duration_ms: float
     spans: int
     errors: int
-    """How many spans ended in an error."""
+    """Number of spans with an error."""
     info: Mapping[str, Json]
-    """`suite`, `case` and `number` of a trial; else the `file` or `runnable` it came from; `cut`: what is left out."""
+    """`suite`, `case` and `number` of a trial, or the `file` or `runnable` it came from; `cut` says what was cut."""
 
     @property
     def title(self) -> str:
-        """Where it comes from, in few words."""
+        """Where it comes from: suite/case, runnable or file."""
         if "case" in self.info:
             number = self.info.get("number", 1)
             return f"{self.info.get('suite')}/{self.info['case']}" + (f" #{number}" if number != 1 else "")
@@ -46,31 +46,31 @@ class TraceRow:
 
 
 class Traces:
-    """What a store knows of traces."""
+    """The traces of a store."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def add(self, spans: Sequence[Span], info: Mapping[str, Json]) -> TraceRow:
-        """Keep a trace that belongs to no trial of this store."""
+        """Store a trace that belongs to no trial."""
         [(trace_key, _)] = self.add_all([(spans, info)])
-        return self._found(trace_key)[0]
+        return self._starting_with(trace_key)[0]
 
     def add_all(self, found: Iterable[tuple[Sequence[Span], Mapping[str, Json]]]) -> list[tuple[str, bool]]:
-        """Keep traces, all or none: the id of each, and whether it is new. None is kept twice."""
+        """Store traces, all or none, but none twice; returns the id of each and whether it is new."""
         known = {trace_key for (trace_key,) in self._database.read("SELECT id FROM traces")}
-        kept: list[tuple[str, bool]] = []
+        stored: list[tuple[str, bool]] = []
         with self._database.transaction():
             for spans, info in found:
                 packed, columns = _packed(spans)
-                kept.append((columns[0], columns[0] not in known))
+                stored.append((columns[0], columns[0] not in known))
                 if columns[0] not in known:
                     known.add(columns[0])
                     self._insert(None, packed, columns, info)
-        return kept
+        return stored
 
     def insert(self, run: int, spans: Sequence[Span], info: Mapping[str, Json], masked: bool = False) -> int:
-        """Keep the trace of a trial, inside the transaction in which the trial is kept; its number."""
+        """Store the trace of a trial, inside the transaction of the trial; returns its number."""
         if isinstance(spans, StoredSpans) and spans.database.path == self._database.path:
             return spans.no
         return self._insert(run, *_packed(spans, masked), info)
@@ -84,31 +84,31 @@ class Traces:
         )
 
     def rows(self, limit: int | None = None, *, errors: bool = False) -> list[TraceRow]:
-        """The latest first; only those with an error, if asked for."""
-        wanted = " WHERE t.errors > 0" if errors else ""
-        return list(self._rows(f"{wanted} ORDER BY t.no DESC LIMIT ?", (-1 if limit is None else limit,)))
+        """The latest traces first; with `errors`, only those with an error."""
+        condition = " WHERE t.errors > 0" if errors else ""
+        return list(self._rows(f"{condition} ORDER BY t.no DESC LIMIT ?", (-1 if limit is None else limit,)))
 
-    def find(self, wanted: str) -> TraceRow:
+    def find(self, name: str) -> TraceRow:
         """A trace by the beginning of its id or of its OpenTelemetry trace id, or `last`."""
         latest = self.rows(1)
-        if wanted == "last" and latest:
+        if name == "last" and latest:
             return latest[0]
-        found = self._found(wanted) if wanted else []
+        found = self._starting_with(name) if name else []
         if len({row.id for row in found}) == 1:
             return found[-1]
         if found:
-            raise StoreError(f"{wanted!r} could be any of {', '.join(row.id for row in found[:5])}")
-        known = f"; the latest is {latest[0].id}" if latest else "; none is kept there"
-        raise StoreError(f"no trace {wanted!r} in {self._database.path.parent}{known}")
+            raise StoreError(f"{name!r} is ambiguous: it could be any of {', '.join(row.id for row in found[:5])}")
+        known = f"; the latest is {latest[0].id}" if latest else "; it has no traces"
+        raise StoreError(f"no trace {name!r} in {self._database.path.parent}{known}")
 
     def spans(self, no: int) -> tuple[Span, ...]:
-        """The spans of a kept trace, by start; none if it was removed."""
+        """The spans of a trace, by start; empty if it was removed."""
         for (content,) in self._database.read("SELECT content FROM traces WHERE no = ?", (no,)):
             with self._database.store_errors("read"):
                 return unpack_trace(content)
         return ()
 
-    def _found(self, beginning: str) -> list[TraceRow]:
+    def _starting_with(self, beginning: str) -> list[TraceRow]:
         length = len(beginning)
         return list(
             self._rows(
@@ -152,19 +152,19 @@ class StoredSpans(Sequence["Span"]):
         return len(self._read())
 
     def __bool__(self) -> bool:
-        return True  # there is a trace; its length would have to be read
+        return True  # there is a trace; finding its length would mean reading it
 
     def __reduce__(self) -> Any:
         return tuple, (self._read(),)
 
 
 def _packed(spans: Sequence[Span], masked: bool = False) -> tuple[Any, tuple[Any, ...]]:
-    """A trace as it is kept, and what a list of traces says of it."""
+    """A trace in its stored form, and the columns of its row."""
     packed = pack_trace(spans, masked=masked)
     kept = packed.spans
     started_at = min(span.started_at for span in kept)
     duration_ms = max(0.0, (max(span.ended_at for span in kept) - started_at) * 1000)
-    # rounded, since the way through another tool's file may cost the last digits
+    # Rounded, because times lose digits on their way through files of other tools.
     trace_key = fingerprint(sorted([span.trace_id, span.span_id] for span in kept), round(started_at, 1))[:12]
     errors = sum(span.error is not None for span in kept)
     return packed, (trace_key, kept[0].trace_id, started_at, duration_ms, len(kept), errors)

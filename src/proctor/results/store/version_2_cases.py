@@ -1,7 +1,7 @@
-"""Cases of store versions 1 and 2, turned into what version 3 stores.
+"""Converts cases of store versions 1 and 2 to the encoding of version 3.
 
-Those versions stored a case in the native file format of their time. This is data in and data out: it uses none of
-today's classes, so that it goes on giving what it gave, whatever becomes of them.
+Those versions stored a case in the native file format of their time. This code uses no current classes, so that its
+result stays the same however they change.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ _dumps = json.JSONEncoder(separators=(",", ":")).encode
 
 
 def encode_version_2_case(content: str) -> tuple[str, str, str]:
-    """What version 3 stores of a case: its text, its key, and the key of the case as it was planned."""
+    """The encoding of a case in version 3: its text, its key, and the key of the case as it was planned."""
     case = case_of_version_2(json.loads(content))
     text = _dumps(case)
     planned = case
-    if "scenario" in case:  # the turns are those of the conversation that came about
+    if "scenario" in case:  # its turns are those of the simulated conversation
         planned = {**case, "turns": [{"input": case["scenario"]["start"]}]}
     return text, _key(text), _key(_dumps(planned))
 
@@ -52,7 +52,7 @@ def _key(text: str) -> str:
 
 
 def case_of_version_2(data: Mapping[str, Json]) -> dict[str, Json]:
-    """The case as version 3 encodes it: in this order, and without what is at its default."""
+    """The case as version 3 encodes it: keys in this order, without defaults."""
     scenario = _scenario(data["scenario"]) if "scenario" in data else None
     final_state = data.get("final_state")
     return {
@@ -144,7 +144,7 @@ def _arguments(data: Mapping[str, Json] | None) -> dict[str, Json]:
 
 
 def _matcher(value: Json) -> list[Json]:
-    """The kind of a matcher and its operands; below the first level, those versions knew no matchers."""
+    """The kind of a matcher and its operands; those versions had matchers only on the first level."""
     match value:
         case {"$equals": operand, **rest} if not rest:
             return ["equals", operand]
@@ -185,7 +185,7 @@ def _doubles(data: Json) -> list[dict[str, Json]]:
 
 
 def _specs(data: list[Json] | None) -> dict[str, Json]:
-    """`["..."]` was written for a case that inherits its evaluators."""
+    """The evaluators; `["..."]` stands for a case that inherits them."""
     return {} if data is None or data == ["..."] else {"evaluators": [_spec(item) for item in data]}
 
 
