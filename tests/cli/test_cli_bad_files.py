@@ -19,8 +19,8 @@ Command = Callable[..., Any]
         ("s.json", b'{"cases": [', "s.json:1: is not valid JSON"),
         ("s.json", b"", "s.json: is empty"),
         ("s.json", b"  \n", "s.json: is empty"),
-        ("s.json", b"[]", "s.json: is in no known format"),
-        ("s.json", b"{}", "s.json: is in no known format"),
+        ("s.json", b"[]", "s.json: is not a suite in any known format"),
+        ("s.json", b"{}", "s.json: is not a suite in any known format"),
         ("s.json", b'{"case": []}', "it has 'case'; did you mean 'cases'?"),
         ("s.json", b'{"cases": []}', "cases is empty; give at least one"),
         ("s.json", b'{"cases": 3}', "cases must be a list, not a number"),
@@ -98,7 +98,7 @@ def test_all_problems_of_all_files_are_reported_together_before_anything_runs(
         "error: broken.json:1: is not valid JSON",
         "error: keys.yaml:4: cases[0].tgas is not a known key; did you mean 'tags'?",
         "error: keys.yaml:6: cases[1].repeat must be at least 1, not 0",
-        "error: keys.yaml:5: cases[1] is scored by nothing",
+        "error: keys.yaml:5: cases[1] has nothing to check",
         "error: twice.yaml:3: cases[1].id 'x' is also the id of cases[0]",
         "error: nowhere.yaml: cannot be read: No such file or directory",
     ):
@@ -137,7 +137,7 @@ def test_a_folder_called_like_a_suite_is_searched_for_suites(proctor: Command, p
     (project / "x.json").mkdir()
     ended = proctor("test", "x.json")
     assert ended.code == 2
-    assert "x.json: holds no suite in any known format" in ended.err
+    assert "x.json: has no suite in any known format" in ended.err
 
 
 def test_a_path_that_no_system_takes_is_a_problem_like_any_other(proctor: Command) -> None:

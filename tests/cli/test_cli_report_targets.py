@@ -181,4 +181,4 @@ def test_what_a_command_wrote_into_the_folder_does_not_stop_the_next_run(
     assert proctor("dataset", "list", "--json").out.count('"name"') == 1
     ended = proctor("test", name)
     assert ended.code == 2
-    assert "is a report or an exported run, not a suite" in ended.err
+    assert "is a report or an exported run of Proctor, not a suite" in ended.err

@@ -122,7 +122,7 @@ def test_the_same_file_twice_is_a_mistake_and_equal_names_are_told_apart(
 ) -> None:
     suite("a.yaml", text="name: same\n" + SUITE.replace("name: shop\n", ""))
     suite("b.yaml", text="name: same\n" + SUITE.replace("name: shop\n", ""))
-    assert "a.yaml: is given more than once" in proctor("test", "a.yaml", project / "a.yaml").err
+    assert "a.yaml: is passed more than once" in proctor("test", "a.yaml", project / "a.yaml").err
     report = json.loads(proctor("test", "--json", "-", "-k", "greeting").out)
     assert [suite["name"] for suite in report["suites"]] == ["same (a.yaml)", "same (b.yaml)"]
 

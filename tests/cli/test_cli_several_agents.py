@@ -82,9 +82,9 @@ def test_a_suite_names_several_agents(proctor: Command, suite: Command, written:
     [
         ("agents: nop", "must be an object of names and agents"),
         ("agents: []", "must be an object of names and agents"),
-        ("agents: [nop, nop]", "names an agent twice"),
+        ("agents: [nop, nop]", "has an agent twice"),
         ("agents: {a: 3}", "has under 'a' no reference"),
-        ("agents: {a: nop}\nagent: nop", "stands beside agent"),
+        ("agents: {a: nop}\nagent: nop", "cannot be combined with 'agent'"),
     ],
 )
 def test_agents_of_a_suite_that_make_no_sense_are_named_with_their_line(

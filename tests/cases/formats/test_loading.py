@@ -123,7 +123,7 @@ def test_a_link_that_leads_back_to_its_own_folder_is_not_followed(write: Write, 
 
 
 def test_an_empty_folder_is_a_problem_and_so_is_one_of_foreign_files(write: Write, tmp_path: Path) -> None:
-    assert problems(tmp_path) == [f"{tmp_path}: holds no suite in any known format"]
+    assert problems(tmp_path) == [f"{tmp_path}: has no suite in any known format"]
     path = write("broken.yaml", "a: [")
     assert problems(tmp_path)[1].startswith(f"{path}:1: is not valid YAML")
 
@@ -163,7 +163,7 @@ def test_problems_of_all_paths_come_together(write: Write, tmp_path: Path) -> No
 
 def test_the_same_file_twice_is_a_problem_even_by_another_way(write: Write, tmp_path: Path) -> None:
     path = write("a.json", NATIVE)
-    assert problems(path, tmp_path / "." / "a.json", tmp_path) == [f"{path}: is given more than once"] * 2
+    assert problems(path, tmp_path / "." / "a.json", tmp_path) == [f"{path}: is passed more than once"] * 2
 
 
 def test_suites_of_one_name_are_told_apart(write: Write, tmp_path: Path) -> None:
@@ -258,7 +258,7 @@ def test_json_of_another_tool_does_not_stop_a_folder(write: Write, tmp_path: Pat
     write("chart.json", data)
     write("suite.json", NATIVE)
     assert len(load([tmp_path])) == 1
-    assert "is in no known format" in problems(tmp_path / "chart.json")[0]
+    assert "is not a suite in any known format" in problems(tmp_path / "chart.json")[0]
 
 
 @pytest.mark.needs("pixie")

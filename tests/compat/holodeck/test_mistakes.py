@@ -37,8 +37,8 @@ SAID = written(instructions="{file: said.md}")
 WHOLE_FILES: list[tuple[str | bytes, str]] = [
     ("", "agent.yaml: is empty"),
     ("# nothing but a remark\n", "agent.yaml: is empty"),
-    ("- 1\n- 2\n", "agent.yaml: is in no known format"),
-    ("just words", "agent.yaml: is in no known format"),
+    ("- 1\n- 2\n", "agent.yaml: is not a suite in any known format"),
+    ("just words", "agent.yaml: is not a suite in any known format"),
     ("name: [", "agent.yaml:1: is not valid YAML"),
     ("name: bot\n\ttab: x\n", "agent.yaml:2: is not valid YAML"),
     (b"\xff\xfe\x00n", "agent.yaml:1: is not UTF-8 text"),

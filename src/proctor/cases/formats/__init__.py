@@ -1,8 +1,8 @@
 """The file formats of suites, found by what a file contains and not only by its name.
 
 Paths come in and suites go out (`loading.load`); the command line, the pytest plugin and the Python interface call it.
-A format is a `proctor.plugins.Format`. Two are Proctor's own and stand here: `NATIVE` and `CSV`. Those of other tools
-and packages come from their plugins.
+A format is a `proctor.plugins.Format`. Proctor's own two are here: `NATIVE` and `CSV`. Those of other tools and
+packages come from their plugins.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from proctor.plugins import Format, PluginError, installed_plugins, load, shippe
 
 JSON_AND_YAML = (".json", ".yaml", ".yml")
 JSON_LINES = (".jsonl", ".ndjson")
-"""JSON Lines: a case on each line."""
+"""Suffixes of JSON Lines: one case per line."""
 
 KEYWORDS_KEY = "expected_output_contains"
-"""The key of a case that lists the words of a good answer. It marks lists of cases as test modules have them."""
+"""The key of a case with the words of a good answer, in lists of cases in test modules (`TEST_CASES`)."""
 CASES_KEYS = ("cases", "test_cases", "TEST_CASES")
-"""The spellings of the key that holds the cases of a native suite."""
+"""The spellings of the key with the cases of a native suite."""
 
 
 def _is_native(path: Path, data: Json) -> bool:
-    """A `cases` list, or objects with an input or turns, in a bare list or one a line.
+    """Whether data has a list `cases`, or is a list of objects with an input or turns.
 
-    `test_cases` is a spelling of `cases` if a case in it lists `expected_output_contains`. Without, it may be the file
-    that a HoloDeck agent names in its `test_cases_file`.
+    `test_cases` counts as `cases` only if a case has `expected_output_contains`. Otherwise it may be the
+    `test_cases_file` of a HoloDeck agent.
     """
     if isinstance(data, Mapping):
         rows = data.get("test_cases")
@@ -48,7 +48,7 @@ def _has(row: Json, *keys: str) -> bool:
 
 NATIVE = Format(
     name="native",
-    summary="Proctor's own format: YAML or JSON with `cases`, or JSON Lines with one case a line.",
+    summary="Proctor's own format: YAML or JSON with `cases`, or JSON Lines with one case per line.",
     recognises=_is_native,
     read="proctor.cases.formats.native.reader:read_document",
     parse="proctor.cases.formats.native.json_lines:parse_lines",
@@ -63,7 +63,7 @@ NATIVE = Format(
 
 CSV = Format(
     name="csv",
-    summary="CSV in Proctor's own vocabulary: one case a row, for people who keep their cases in a spreadsheet.",
+    summary="CSV with one case per row, for cases from a spreadsheet.",
     recognises=lambda path, data: path.suffix == ".csv",
     read="proctor.cases.formats.table:read",
     parse="proctor.cases.formats.table:parse",
@@ -73,7 +73,7 @@ CSV = Format(
 
 
 def formats() -> Iterator[Format]:
-    """Every format: Proctor's own, those of the shipped tools, and last, because that takes long, of other packages."""
+    """Every format: Proctor's own, those of the shipped tools, and last, because it is slow, of other packages."""
     yield from shipped_formats()
     try:
         yield from (known for plugin in installed_plugins() for known in plugin.formats)
@@ -88,28 +88,28 @@ def shipped_formats() -> tuple[Format, ...]:
 
 
 def format_named(name: str) -> Format | None:
-    """The format whose suites say `name`."""
+    """The format with this name, or `None`."""
     return next((known for known in formats() if name == known.name), None)
 
 
 def unfinished_suites() -> list[Suite]:
-    """Suites that are still being put together, and cannot be run yet."""
+    """Suites that cannot run yet, such as one without cases."""
     return [suite for known in formats() if known.unfinished is not None for suite in load(known.unfinished)()]
 
 
 def default_folder() -> Path:
-    """Where suites are looked for if no path is named: the working folder, unless a tool's settings name another."""
-    named = (load(known.default_folder)() for known in shipped_formats() if known.default_folder is not None)
-    return next(filter(None, named), Path())
+    """Where to look for suites if no path is passed: the working folder, unless a tool's settings have another."""
+    folders = (load(known.default_folder)() for known in shipped_formats() if known.default_folder is not None)
+    return next(filter(None, folders), Path())
 
 
 def is_named_like(known: Format, path: Path) -> bool:
-    """Whether a file is named as suites of this format are: one that cannot be read is then a mistake."""
+    """Whether a file has a name that only suites of this format have, so that failing to read it is an error."""
     return path.suffix in known.suffixes and any(fnmatchcase(path.name, name) for name in known.file_names)
 
 
 def has_keys_of(known: Format, path: Path, text: str) -> bool:
-    """Whether text that need not be whole or valid has a key in it that hardly anything but this format has."""
+    """Whether text, which may be cut off or invalid, has a key that hardly any other kind of file has."""
     if path.suffix not in known.suffixes:
         return False
     if path.suffix == ".csv":

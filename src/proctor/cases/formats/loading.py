@@ -1,4 +1,4 @@
-"""Finds suites: which files of a folder are suites, which format each is in, what is wrong with them, and where."""
+"""Loads suites: finds the suite files in a folder, detects the format of each, and collects every problem."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from proctor.plugins import load as load_target
 SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "venv", "build", "dist"})
 FILES_OF_OTHER_TOOLS = frozenset({"package.json", "package-lock.json", "tsconfig.json"})
 BASELINE_SUFFIX = ".baseline.jsonl"
-"""How the file beside a suite ends that holds its baseline."""
+"""The suffix of the file with the baseline of the suite next to it."""
 SNIFF_CHARS = 1_000_000
-"""Characters of an unreadable file that are searched for marks of a suite."""
+"""How much of an unreadable file is searched for the keys of a suite."""
 
 
 def load(paths: Iterable[str | Path]) -> list[Suite]:
-    """Every suite in files, folders and `file.py:NAME` references; one `InvalidSuite` carries all problems of all."""
+    """Every suite in files, folders and `file.py:NAME` references; raises one `InvalidSuite` with all problems."""
     suites: list[Suite] = []
     problems: list[Problem] = []
     for path in paths:
@@ -58,7 +58,7 @@ def load(paths: Iterable[str | Path]) -> list[Suite]:
 
 
 def load_file(path: Path) -> list[Suite]:
-    """The suites of one file, with the quarantines beside it."""
+    """The suites of one file, with their quarantines."""
     suites = _read_file(path)
     try:
         return [with_quarantines(suite) for suite in suites]
@@ -68,7 +68,7 @@ def load_file(path: Path) -> list[Suite]:
 
 def _read_file(path: Path) -> list[Suite]:
     if is_own_output(path):
-        raise InvalidSuite([Problem("is a report or an exported run, not a suite", path)])
+        raise InvalidSuite([Problem("is a report or an exported run of Proctor, not a suite", path)])
     document = _open(path)
     known = _format_of(document)
     if known is None:
@@ -90,15 +90,15 @@ def _load_one(path: str) -> list[Suite]:
 
 
 def _load_folder(folder: Path) -> list[Suite]:
-    """Every file below the folder that is a suite; files that are plainly something else are left alone."""
+    """Every suite in a folder and its subfolders; files that are clearly something else are ignored."""
     suites: list[Suite] = []
     problems: list[Problem] = []
-    passed_over: list[Problem] = []
+    skipped: list[Problem] = []
     for path in _candidate_files(folder):
         try:
             document = _open(path)
         except InvalidSuite as error:
-            (problems if _is_named_like_suite(path) or _reads_like_suite(path) else passed_over).extend(error.problems)
+            (problems if _is_named_like_suite(path) or _reads_like_suite(path) else skipped).extend(error.problems)
             continue
         known = _format_of(document)
         if known is None:
@@ -110,7 +110,7 @@ def _load_folder(folder: Path) -> list[Suite]:
             problems.extend(error.problems)
             suites.extend(error.partial_suites)
     if not suites and not problems:
-        problems += [Problem("holds no suite in any known format", folder), *passed_over]
+        problems += [Problem("has no suite in any known format", folder), *skipped]
     if problems:
         raise InvalidSuite(problems, suites)
     return suites
@@ -143,7 +143,7 @@ def _is_named_like_suite(path: Path) -> bool:
 
 
 def _reads_like_suite(path: Path) -> bool:
-    """Whether a file that cannot be parsed has keys or columns in it that hardly anything but a suite has."""
+    """Whether a file that cannot be parsed has keys or columns that hardly any other kind of file has."""
     try:
         text = path.read_bytes()[:SNIFF_CHARS].decode("utf-8", "replace")
     except OSError:
@@ -177,10 +177,10 @@ def _unknown_suffix(path: Path) -> Problem:
 
 
 def _format_of(document: Document) -> Format | None:
-    """By a key that only one format has; else the first that recognises the data, Proctor's own formats last.
+    """The format of a document: by a key that only one has, or else the first that recognizes the data.
 
-    A list of rows with an `input` is native if nobody else takes it. Formats of other packages are asked only if all
-    that are shipped refuse, because looking for them takes long.
+    Proctor's own formats come last, because a list of objects with an `input` looks native. Formats of other packages
+    are tried only if no shipped one matches, because looking for them is slow.
     """
     path, data = document.path, document.data
     own, shipped = (CSV, NATIVE), shipped_formats()
@@ -200,7 +200,7 @@ def _unknown_format(document: Document) -> Problem:
         if refusal := known.refusal(keys):
             return Problem(refusal, document.path)
     hint = next((f"; it has {key!r}{near}" for key in keys if (near := did_you_mean(key, ("cases", "test_cases")))), "")
-    reason = f"is in no known format; a native suite has a list of 'cases', each with an 'input'{hint}"
+    reason = f"is not a suite in any known format; a native suite has a list of 'cases', each with an 'input'{hint}"
     return Problem(reason, document.path)
 
 
@@ -215,7 +215,7 @@ def _from_python(reference: str) -> Suite:
 
 
 def _repeated_files(suites: Sequence[Suite]) -> list[Problem]:
-    """The same file given twice would run, and count, twice."""
+    """Problems for files that were passed twice: their cases would run and count twice."""
     seen: set[tuple[Path, str]] = set()
     problems = []
     for suite in suites:
@@ -223,13 +223,13 @@ def _repeated_files(suites: Sequence[Suite]) -> list[Problem]:
             continue
         key = (suite.path.resolve(), suite.name)
         if key in seen:
-            problems.append(Problem("is given more than once", suite.path))
+            problems.append(Problem("is passed more than once", suite.path))
         seen.add(key)
     return problems
 
 
 def _with_distinct_names(suites: list[Suite]) -> list[Suite]:
-    """Suites of the same name get their file's name added, so that every case has one address."""
+    """The suites; those with the same name get their file's name added, so that every case has a unique address."""
     taken: dict[str, int] = {}
     for suite in suites:
         taken[suite.name] = taken.get(suite.name, 0) + 1

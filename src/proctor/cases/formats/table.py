@@ -1,4 +1,4 @@
-"""CSV in Proctor's own vocabulary: one case a row, for people who keep their cases in a spreadsheet.
+"""Reads and writes CSV suites: one case per row, for cases from a spreadsheet.
 
 Columns: `id`, `input`, `expected`, `contains` and `contains_all` (several separated by `|`), `tools` (several separated
 by `;`), `description`, `tags` (`;`), and any `metadata.NAME`, `state.NAME` or `input.NAME`.
@@ -36,29 +36,29 @@ CASE_FIELD_NAMES = {
     "skip": "skip",
     "mocks": "mocks",
     "scenario": "scenario",
-    "extra": "what another format said of it",
+    "extra": "keys of another format",
 }
 TURN_FIELD_NAMES = {
-    "input": "the exact form of the input",
+    "input": "the type of the input",
     "retrieval_context": "retrieval_context",
     "files": "files",
     "metadata": "metadata of the turn",
-    "extra": "what another format said of the turn",
+    "extra": "keys of another format in the turn",
 }
 EXPECTED_FIELD_NAMES = {
-    "output": "the exact form of the expected output",
-    "contains": "the exact form of the expected words",
-    "tools": "the exact form of the expected tool calls",
+    "output": "the type of the expected output",
+    "contains": "the exact expected words",
+    "tools": "the exact expected tool calls",
     "context": "context",
 }
-"""Fields, and what people call them when they are lost."""
+"""Fields, and how messages call them if CSV cannot express them."""
 
 
 def parse(path: Path, text: str) -> Document:
     """The rows of a CSV file, each with its line; the first row names the columns."""
     rows = _rows(path, text)
     if not rows:
-        raise InvalidSuite([Problem("is empty; give a row of column names and at least one case", path)])
+        raise InvalidSuite([Problem("is empty; add a row of column names and at least one case", path)])
     header = [name.strip() for name in rows[0][1]]
     _check_shape(path, header, rows)
     lines = [line for line, _ in rows[1:]]
@@ -69,7 +69,7 @@ def parse(path: Path, text: str) -> Document:
 def _rows(path: Path, text: str) -> list[tuple[int, list[str]]]:
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     rows: list[tuple[int, list[str]]] = []
-    limit = csv.field_size_limit(max(len(text), 1))  # a cell may hold a whole document
+    limit = csv.field_size_limit(max(len(text), 1))  # a cell may have a whole document
     try:
         line = 1
         for row in reader:
@@ -99,12 +99,12 @@ def read(document: Document) -> list[Suite]:
 
 
 def _in_row(problem: Problem) -> Problem:
-    """The problem without `cases[3].`, which no table has: its line says where it is."""
+    """The problem without `cases[3].`, which a table does not have; its line says where it is."""
     return replace(problem, where=problem.where.partition("]")[2].lstrip(".") or "the row")
 
 
 def write(suites: Sequence[Suite]) -> SuiteText:
-    """A row for each case; what a row cannot say is listed."""
+    """One row per case, and a list of everything that a row cannot express."""
     losses = [loss for suite in suites for loss in _losses_of_suite(suite)]
     table: list[dict[str, str]] = []
     ids = UniqueIds()
@@ -138,7 +138,7 @@ def _check_shape(path: Path, header: list[str], rows: list[tuple[int, list[str]]
         problems.append(Problem("has no column 'input'", path, 1))
     for line, row in rows[1:]:
         if len(row) != len(header):
-            problems.append(Problem(f"has {len(row)} cells where {len(header)} columns are named", path, line))
+            problems.append(Problem(f"has {len(row)} cells, but there are {len(header)} columns", path, line))
     if problems:
         raise InvalidSuite(problems)
 
@@ -194,7 +194,7 @@ def _columns(family: str, values: Mapping[str, Json]) -> dict[str, str]:
 
 
 def _losses_of_case(suite: Suite, case: Case, row: Mapping[str, str]) -> list[str]:
-    """Everything that differs when the row is read again."""
+    """Everything in a case that is different after its row is read back."""
     again = read_case(Document(Path("row"), "", {}, lambda pointer: None), _case(row), ())
     turn, turn_again = case.turns[0], again.turns[0]
     missing = [f"turns 2 to {len(case.turns)}"] if len(case.turns) > 1 else []
@@ -211,7 +211,7 @@ def _losses_of_case(suite: Suite, case: Case, row: Mapping[str, str]) -> list[st
 
 
 def _losses_of_suite(suite: Suite) -> list[str]:
-    given = {
+    values = {
         "description": suite.description,
         "agent": suite.agent,
         "agents": suite.agents,
@@ -220,4 +220,4 @@ def _losses_of_suite(suite: Suite) -> list[str]:
         "judge": suite.judge is not None,
         "extra": suite.extra,
     }
-    return [f"suite {suite.name!r}: {name} cannot be expressed in CSV" for name, value in given.items() if value]
+    return [f"suite {suite.name!r}: {name} cannot be expressed in CSV" for name, value in values.items() if value]

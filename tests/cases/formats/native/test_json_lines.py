@@ -70,7 +70,7 @@ def test_bytes_that_are_not_utf_8_are_told_with_their_line(tmp_path: Path) -> No
 def test_a_file_without_cases_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidSuite, match=r"many\.jsonl.*empty"):
         load([written(tmp_path, HEAD)])
-    with pytest.raises(InvalidSuite, match="in no known format"):
+    with pytest.raises(InvalidSuite, match="not a suite in any known format"):
         load([written(tmp_path, {"log": "line"}, {"log": "another"})])
     assert [suite.name for suite in load([written(tmp_path, HEAD, *ROWS).parent])] == ["many"]
 

@@ -223,12 +223,12 @@ def test_a_case_is_scored_by_what_it_names_and_by_what_it_expects(
     ],
 )
 def test_a_case_that_nothing_scores_is_a_mistake(case: Callable[..., Case], keys: dict[str, Any]) -> None:
-    with pytest.raises(InvalidSuite, match="is scored by nothing"):
+    with pytest.raises(InvalidSuite, match="has nothing to check"):
         case(**keys)
 
 
 def test_turns_that_name_no_evaluators_leave_a_case_unscored_whatever_the_case_says(read: Read) -> None:
-    with pytest.raises(InvalidSuite, match="is scored by nothing"):
+    with pytest.raises(InvalidSuite, match="has nothing to check"):
         read({"evaluators": ["ROUGE"], "cases": [{"turns": [{"input": "a", "evaluators": []}]}]})
     turns = [{"input": "a", "evaluators": []}, {"input": "b", "evaluators": ["ROUGE"]}]
     assert len(read({"cases": [{"turns": turns}]}).cases[0].turns) == 2
@@ -260,8 +260,11 @@ def test_ids_are_given_to_cases_without_one_and_names_to_suites(read: Read) -> N
     ("keys", "said"),
     [
         ({"inptu": 1}, "cases[0].inptu is not a known key; did you mean 'input'?"),
-        ({"turns": [{"input": 1}]}, "cases[0].input belongs to each turn when a case has turns"),
-        ({"expected": {"answer": 1}}, "cases[0].expected.answer is not a known key of 'expected'; to expect an object"),
+        ({"turns": [{"input": 1}]}, "cases[0].input must be in each turn if a case has `turns`"),
+        (
+            {"expected": {"answer": 1}},
+            "cases[0].expected.answer is not a known key of 'expected'; if the expected answer is an object",
+        ),
         ({"expected": {"contains": {"none": ["x"]}}}, "cases[0].expected.contains.none is not a known key"),
         ({"expected": {"contains": 5}}, "cases[0].expected.contains must be an object"),
         ({"expected": {"contains": [5]}}, "cases[0].expected.contains[0] must be text, not a number"),
@@ -274,7 +277,7 @@ def test_ids_are_given_to_cases_without_one_and_names_to_suites(read: Read) -> N
         ({"files": [{"path": "a", "cache": "yes"}]}, "cache must be true or false, not text"),
         ({"tags": "a"}, "cases[0].tags must be a list, not text"),
         ({"tags": [1]}, "cases[0].tags[0] must be text, not a number"),
-        ({"inputs": [1]}, "cases[0].inputs must be an object of names and values, not a list"),
+        ({"inputs": [1]}, "cases[0].inputs must be an object with names and values, not a list"),
         ({"metadata": 1}, "cases[0].metadata must be an object"),
         ({"repeat": 0}, "cases[0].repeat must be at least 1, not 0"),
         ({"repeat": 1.5}, "cases[0].repeat must be a whole number, not 1.5"),
@@ -362,8 +365,8 @@ def test_a_case_may_be_in_quarantine_until_a_day(case: Callable[..., Case], read
 @pytest.mark.parametrize(
     ("quarantine", "words"),
     [
-        ({"reason": "x", "until": "soon"}, "must be a day as YYYY-MM-DD"),
-        ({"reason": "x", "until": "2030-02-30"}, "must be a day as YYYY-MM-DD"),
+        ({"reason": "x", "until": "soon"}, "must be a date as YYYY-MM-DD"),
+        ({"reason": "x", "until": "2030-02-30"}, "must be a date as YYYY-MM-DD"),
         ({"reason": " ", "until": "2030-01-31"}, "must not be blank"),
         ({"reason": "x", "until": "2030-01-31", "ownr": "me"}, "ownr"),
         ("later", "quarantine"),

@@ -53,7 +53,7 @@ def test_suites_are_joined_with_their_own_evaluators_and_ids_of_their_own() -> N
     assert [case.id for case in joined.cases] == ["a", "a-2"]
     assert [joined.evaluators_of(case)[0].name for case in joined.cases] == ["ExactMatch", "LevenshteinMatch"]
     assert any("name, agent cannot be expressed" in loss for loss in written.losses)
-    assert any("'a' is called 'a-2'" in loss for loss in written.losses)
+    assert any("'a' is renamed to 'a-2'" in loss for loss in written.losses)
 
 
 def test_an_argument_that_a_file_cannot_give_is_reported() -> None:

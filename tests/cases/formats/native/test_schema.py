@@ -22,7 +22,7 @@ from proctor.cases.formats.native.schema import schema_text
 
 BEYOND_A_SCHEMA = (
     "is also the id of",  # ids must differ
-    "is scored by nothing",  # whether anything is expected or evaluated
+    "has nothing to check",  # whether anything is expected or evaluated
     "is not a matcher",  # the forms of matchers in arguments
     " takes no ",
     " needs ",

@@ -1,4 +1,9 @@
-"""Edits cases in the text of a native file: what changes is written anew, and every other line stays as it is.
+"""Edits cases in the text of a native file, and leaves every other line unchanged.
+
+Parsing the file and writing it again would be simpler, but would lose comments and the author's formatting. So each
+change becomes a piece of text that replaces one value. The result is parsed again and compared with the intended data;
+if they differ, nothing is written (`CannotEdit`).
+
 
 `json_node` and `yaml_node` find where the objects and lists of a text begin and end.
 """
@@ -28,19 +33,19 @@ from proctor.cases.suite import Case, Suite
 
 
 class CannotEdit(ProctorError):
-    """The text cannot be edited where it stands; the message says why."""
+    """The text cannot be edited in place; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A value in a text."""
+    """A value and where it is in a text."""
 
     kind: Literal["object", "list", "plain", "alias"]
     start: int
     end: int
-    """After its last character; what follows on the line, or between it and the next value, is not part of it."""
+    """The position after its last character; a comment or a comma after it is not part of it."""
     flow: bool = True
-    """Whether it stands between braces or brackets, and not on lines of its own."""
+    """Whether it is written in braces or brackets, and not as indented lines."""
     members: tuple[Member, ...] = ()
     items: tuple[Node, ...] = ()
 
@@ -56,7 +61,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A key of an object, where the key begins, and its value."""
+    """A key of an object, the position of the key, and its value."""
 
     name: str
     start: int
@@ -64,7 +69,7 @@ class Member:
 
 
 def newline_of(text: str) -> str:
-    """How lines end in a text."""
+    """The line ending of a text."""
     return "\r\n" if "\r\n" in text else "\n"
 
 
@@ -72,7 +77,7 @@ _TOKEN = re.compile(r'\s*+("[^"\\]*+(?:\\.[^"\\]*+)*+"|[\[\]{}:,]|[^\s\[\]{}:,"]
 
 
 def json_node(text: str, *, lines: bool = False) -> Node:
-    """The whole text; of JSON Lines, a list of what its lines hold. The text has been parsed before."""
+    """The root of a valid JSON text; for JSON Lines, a list of the values of its lines."""
     if not lines:
         return _value(text, 0)[0]
     rows: list[Node] = []
@@ -114,7 +119,7 @@ def _value(text: str, at: int) -> tuple[Node, int]:
 
 
 def json_member(text: str, node: Node, name: str, value: Json) -> tuple[int, int, str]:
-    """From where to where a member of an object is to be replaced, and by what; without one, it is put at the end."""
+    """Start, end and text of the edit that sets a key of an object; a new key is added at the end."""
     found = node.member(name)
     first = node.members[0].start if node.members else node.end
     line = text.rfind("\n", 0, first) + 1
@@ -135,11 +140,11 @@ def json_member(text: str, node: Node, name: str, value: Json) -> tuple[int, int
 
 
 def _json_text(value: Json, text: str, indent: str | None = None) -> str:
-    """In the characters of the file: a file of plain ASCII stays one."""
+    """JSON text with the characters of the file: an ASCII file stays ASCII."""
     written = json.dumps(value, ensure_ascii=text.isascii(), indent=indent)
     try:
         written.encode()
-    except UnicodeEncodeError:  # half a pair of surrogates can only be written as an escape
+    except UnicodeEncodeError:  # a lone surrogate can only be written as an escape
         return json.dumps(value, indent=indent)
     return written
 
@@ -151,12 +156,12 @@ _REST_OF_LINE = re.compile(r"([ \t]*(?:#[^\r\n]*)?)(?=\r?\n|\r?$)")
 
 
 def yaml_node(text: str) -> Node:
-    """The whole text, which has been parsed before."""
+    """The root of a valid YAML text."""
     return _node(text, compose_yaml(text), 0, set())
 
 
 def _node(text: str, node: Any, after: int, seen: set[yaml.Node]) -> Node:
-    """A node that stands somewhere after a position; one that was met before is an alias of it."""
+    """The value of a node that begins after a position; a node that was seen before is an alias."""
     if node in seen:
         found = _ALIAS.search(text, after)
         if found is None:
@@ -181,7 +186,7 @@ def _node(text: str, node: Any, after: int, seen: set[yaml.Node]) -> Node:
 
 
 def _end_of_scalar(text: str, node: Any) -> int:
-    """A block of lines ends with its last line of text, unless it says that empty ones belong to it."""
+    """The end of a scalar. A block ends with its last line of text, unless it keeps empty lines (`+`)."""
     start, end = node.start_mark.index, node.end_mark.index
     if node.style not in ("|", ">") or "+" in text[start : text.find("\n", start) + 1]:
         return int(end)
@@ -189,7 +194,7 @@ def _end_of_scalar(text: str, node: Any) -> int:
 
 
 def yaml_member(text: str, node: Node, name: str, value: Json) -> tuple[int, int, str]:
-    """From where to where a member of a mapping is to be replaced, and by what; a new one stands after `input`."""
+    """Start, end and text of the edit that sets a key of a mapping; a new `expected` is added after `input`."""
     found = node.member(name)
     if node.flow:
         return _flow_member(text, node, found, name, value)
@@ -223,12 +228,12 @@ def _rest_of_line(text: str, end: int) -> str:
     found = _REST_OF_LINE.match(text, end)
     if found is None:
         line = text.count("\n", 0, end) + 1
-        raise CannotEdit(f"line {line} goes on where a value ends")
+        raise CannotEdit(f"line {line} has more text after a value")
     return found.group(1)
 
 
 def _lines(text: str, node: Node, name: str, value: Json, width: int | None = LINE_WIDTH) -> list[str]:
-    """The member on lines of its own, indented like its siblings but for the first."""
+    """The key and its value as lines, indented like its siblings, except for the first line."""
     column = " " * _column(text, node.members[0].start)
     first, *more = _dump_yaml({name: value}, width=width).rstrip("\n").split("\n")
     return [first, *(f"{column}{line}" if line else "" for line in more)]
@@ -239,7 +244,7 @@ def _column(text: str, at: int) -> int:
 
 
 def _dump_yaml(data: Json, *, flow: bool = False, width: int | None = None) -> str:
-    """Lists stand one level inside their key, as people write them."""
+    """YAML text with lists indented below their key, as people write them."""
 
     class Dumper(yaml_dumper()):  # type: ignore[misc]
         def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
@@ -261,7 +266,7 @@ def _dump_yaml(data: Json, *, flow: bool = False, width: int | None = None) -> s
 
 
 def edit_cases(path: Path, text: str, suite: Suite, changed: Mapping[int, Case]) -> str:
-    """The text of `suite` in which the cases at these indices expect and tell what the given ones do."""
+    """The text of `suite` with the expectations and metadata of the cases at these indices changed."""
     data = _parse(path, text)
     cases = _case_pointers(path, data)
     after = copy.deepcopy(data)
@@ -285,7 +290,7 @@ def _parse(path: Path, text: str) -> Json:
 
 
 def _case_pointers(path: Path, data: Json) -> list[Pointer]:
-    """Where each case stands in the data of the file."""
+    """The pointer of each case in the data of the file."""
     if path.suffix in JSON_LINES:
         return [(number,) for number, row in enumerate(data) if not is_suite_line(row)]
     if isinstance(data, list):
@@ -301,32 +306,32 @@ def _value_at(data: Json, pointer: Pointer) -> Any:
 
 
 def _update_case(raw: dict[str, Json], suite: Suite, case: Case) -> list[Pointer]:
-    """Change the data of one case to what it is to say, and tell where it was changed."""
-    meant = to_json(write_case(case, suite.evaluators))
+    """Change the data of one case to match `case`, and return the pointers of what changed."""
+    new_data = to_json(write_case(case, suite.evaluators))
     changed: list[Pointer] = []
     if "turns" in raw:
-        turns = meant.get("turns", [meant])
+        turns = new_data.get("turns", [new_data])
         for index, (own, new) in enumerate(zip(raw["turns"], turns, strict=True)):
             changed += [("turns", index, *inner) for inner in _update_expected(own, new)]
     else:
-        changed += _update_expected(raw, meant)
-    for name, value in meant.get("metadata", {}).items():
+        changed += _update_expected(raw, new_data)
+    for name, value in new_data.get("metadata", {}).items():
         if (raw.get("metadata") or {}).get(name) != value:
             raw["metadata"] = {**(raw.get("metadata") or {}), name: value}
             changed.append(("metadata", name))
     if _read_again(raw, suite).evaluators != case.evaluators:
         for name in ("evaluators", "implied"):
-            if raw.get(name) != meant.get(name) and name in meant:
-                raw[name] = meant[name]
+            if raw.get(name) != new_data.get(name) and name in new_data:
+                raw[name] = new_data[name]
                 changed.append((name,))
     return changed
 
 
-def _update_expected(raw: dict[str, Json], meant: Mapping[str, Json]) -> list[Pointer]:
-    """Only what is expected otherwise, where both are objects; else the expectation as a whole."""
-    if "expected" not in meant or raw.get("expected") == meant["expected"]:
+def _update_expected(raw: dict[str, Json], new_data: Mapping[str, Json]) -> list[Pointer]:
+    """Change only the keys that differ if both expectations are objects, or else the whole expectation."""
+    if "expected" not in new_data or raw.get("expected") == new_data["expected"]:
         return []
-    new, old = meant["expected"], raw.get("expected")
+    new, old = new_data["expected"], raw.get("expected")
     if KEYWORDS_KEY in raw and isinstance(new, dict):
         new = {name: value for name, value in new.items() if name != "contains"}  # they stay in their own key
     if not (isinstance(old, dict) and isinstance(new, dict)):
@@ -343,7 +348,7 @@ def _read_again(raw: Json, suite: Suite) -> Case:
 
 
 def _apply_edits(path: Path, text: str, after: Json, pointers: list[Pointer]) -> str:
-    """Every change as a piece of text, put in from the last to the first so that positions stay what they are."""
+    """The text with the values at `pointers` replaced, from last to first, so that earlier positions stay valid."""
     is_yaml = path.suffix in YAML_SUFFIXES
     root = yaml_node(text) if is_yaml else json_node(text, lines=path.suffix in JSON_LINES)
     pieces: dict[tuple[int, int], list[str]] = {}
@@ -364,14 +369,14 @@ def _apply_edits(path: Path, text: str, after: Json, pointers: list[Pointer]) ->
 
 
 def _nearest_object(root: Node, pointer: Pointer) -> tuple[Node, Pointer]:
-    """The innermost object on the way that the text has, and the rest of the way from there."""
+    """The innermost object on the way to a value that is in the text, and the rest of the pointer."""
     node, place = root, 0
     for index, part in enumerate(pointer):
         inner = node.inside(part)
         if inner is None or (isinstance(part, str) and inner.kind != "object" and inner.kind != "list"):
             break
         if inner.kind == "alias":
-            raise CannotEdit(f"{pointer_text(pointer[: index + 1])} is an alias of what stands elsewhere")
+            raise CannotEdit(f"{pointer_text(pointer[: index + 1])} is an alias (*) of a value elsewhere")
         if index == len(pointer) - 1:
             break
         node, place = inner, index + 1

@@ -1,8 +1,8 @@
-"""JSON Lines: one case a line, and perhaps a line `{"suite": {...}}` that says what holds for all of them.
+"""JSON Lines: one case per line, and optionally a line `{"suite": {...}}` with the keys of the suite.
 
-`parse_lines` makes a list of the lines; a line that is not JSON becomes a problem of the document, so that it does not
-hide those of the other lines. `join_lines` makes one document with `cases` out of that list, which is read like any
-other.
+`parse_lines` returns a document with a list of the lines; a line that is not JSON becomes one of its problems, so that
+it does not hide the problems of other lines. `join_lines` turns that list into an object with `cases`, which is read
+like any other suite.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def parse_lines(path: Path, text: str) -> Document:
 
 
 def join_lines(document: Document) -> Document:
-    """One document with `cases` out of many lines; problems keep the line where they stand in the file."""
+    """The lines as one object with `cases`; problems have the line of the file."""
     data: dict[str, Json] = {}
     key_lines: dict[str, int | None] = {}
     cases: list[Json] = []
@@ -65,15 +65,15 @@ def join_lines(document: Document) -> Document:
 
 
 def is_suite_line(row: Json) -> bool:
-    """Whether a line is about the whole suite and not a case; it need not be the first."""
+    """Whether a line has keys of the suite and is not a case; it need not be the first line."""
     return isinstance(row, Mapping) and set(row) == {"suite"} and isinstance(row["suite"], Mapping)
 
 
 def _repeated_keys(
     head: Mapping[str, Json], earlier: Mapping[str, Json], path: Path, number: int | None
 ) -> list[Problem]:
-    """The keys of a head that stand on an earlier line already, and `cases`, which have lines of their own."""
-    reasons = {key: "is given on an earlier line already" for key in head if key in earlier}
+    """Problems for keys of a suite line that an earlier line has too, and for `cases`, which have their own lines."""
+    reasons = {key: "is already on an earlier line" for key in head if key in earlier}
     if "cases" in head:
-        reasons["cases"] = "stand on lines of their own"
+        reasons["cases"] = "must be on their own lines"
     return [Problem(reason, path, number, f"suite.{key}") for key, reason in reasons.items()]

@@ -1,4 +1,4 @@
-"""Parts of the native format that most files do not use: mocks of tools, scenarios, quarantines, waivers."""
+"""Reads and writes parts of the native format that most files do not have: mocks, scenarios, quarantines, waivers."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from proctor.cases.suite import Case, Quarantine, ToolMock, Waiver
 
 
 def read_mocks(fields: Fields) -> Mapping[str, tuple[ToolMock, ...]]:
-    """By tool, one mock or a list of them, of which the first that fits answers."""
-    given = fields.mapping("mocks")
-    if not given:
+    """The mocks of a case by tool: one, or a list in which the first that matches is used."""
+    data = fields.mapping("mocks")
+    if not data:
         return {}
     mocks: dict[str, tuple[ToolMock, ...]] = {}
-    for tool, value in given.items():
+    for tool, value in data.items():
         pointer = (*fields.at("mocks"), tool)
         items = value if isinstance(value, list) else [value]
         places = [(*pointer, index) for index in range(len(items))] if isinstance(value, list) else [pointer]
         if not items:
-            fields.document.problem(pointer, "is empty; give at least one answer, or leave the tool out")
+            fields.document.problem(pointer, "is empty; add a mock, or remove the tool")
         mocks[tool] = tuple(_mock(fields, item, place) for item, place in zip(items, places, strict=True))
     return mocks
 
@@ -39,7 +39,7 @@ def _mock(parent: Fields, data: Json, pointer: Pointer) -> ToolMock:
         return ToolMock()
     fields = Fields(parent.document, data, pointer)
     if fields.take("result") is not None and fields.take("error") is not None:
-        parent.document.problem(pointer, "has both a 'result' and an 'error'; a tool answers with one of them")
+        parent.document.problem(pointer, "has both 'result' and 'error'; remove one of them")
     mock = ToolMock(
         args=read_arguments(fields),
         result=fields.take("result"),
@@ -52,12 +52,12 @@ def _mock(parent: Fields, data: Json, pointer: Pointer) -> ToolMock:
 
 
 def read_arguments(fields: Fields) -> dict[str, Matcher] | None:
-    """The matchers under `args`; a mistake in one is told with the line on which it stands, however deep."""
-    given = fields.mapping("args")
-    if given is None:
+    """The matchers under `args`; a mistake in one is reported with its own line, at any depth."""
+    args = fields.mapping("args")
+    if args is None:
         return None
     matchers: dict[str, Matcher] = {}
-    for name, value in given.items():
+    for name, value in args.items():
         try:
             matchers[name] = parse(value, fields.document.path.resolve().parent)
         except InvalidMatcher as error:
@@ -66,38 +66,38 @@ def read_arguments(fields: Fields) -> dict[str, Matcher] | None:
 
 
 def read_result(fields: Fields) -> Json:
-    """What a call is expected to have brought, in which matchers may stand."""
-    given = fields.take("result")
+    """The expected result of a call; matchers are allowed in it, except `$predicate`."""
+    result = fields.take("result")
     try:
-        if '"$predicate"' in json.dumps(given):
-            raise InvalidMatcher("has a $predicate, which can stand in args only", ())
-        parse(given)
+        if '"$predicate"' in json.dumps(result):
+            raise InvalidMatcher("has a $predicate, which is allowed only in args", ())
+        parse(result)
     except InvalidMatcher as error:
         _report_invalid_matcher(fields.document, fields.at("result"), error)
-    return given
+    return result
 
 
 def read_final_state(fields: Fields) -> dict[str, Json] | None:
-    """The state that is expected in the end, in which matchers may stand."""
-    given: dict[str, Json] | None = fields.mapping("final_state")
-    for name, value in (given or {}).items():
+    """The expected state after the last turn; matchers are allowed in it."""
+    state: dict[str, Json] | None = fields.mapping("final_state")
+    for name, value in (state or {}).items():
         try:
             parse_state({name: value})
         except InvalidMatcher as error:
             _report_invalid_matcher(fields.document, fields.at("final_state"), error)
-    return given
+    return state
 
 
 def _report_invalid_matcher(document: Document, pointer: Pointer, error: InvalidMatcher) -> None:
-    """Say what is wrong with a matcher; its name stands at the end of the place already."""
+    """Report an invalid matcher. Its message may begin with its name, which is already at the end of the place."""
     place = (*pointer, *error.pointer)
     document.problem(place, str(error).removeprefix(f"{place[-1]} "))
 
 
 def write_mocks(case: Case) -> dict[str, Json]:
-    """The mocks as data; one alone stands without a list."""
-    written = {tool: [_write_mock(mock) for mock in mocks] for tool, mocks in case.mocks.items()}
-    return {tool: items[0] if len(items) == 1 else items for tool, items in written.items()}
+    """The mocks as data; a single one without a list."""
+    data = {tool: [_write_mock(mock) for mock in mocks] for tool, mocks in case.mocks.items()}
+    return {tool: items[0] if len(items) == 1 else items for tool, items in data.items()}
 
 
 def _write_mock(mock: ToolMock) -> dict[str, Json]:
@@ -116,11 +116,11 @@ def _write_mock(mock: ToolMock) -> dict[str, Json]:
 
 
 PLACEHOLDERS = ("stop_signal", "conversation_plan", "conversation_history", "persona")
-"""What instructions of one's own can refer to."""
+"""The placeholders that instructions may have."""
 
 
 def read_scenario(fields: Fields) -> Scenario | None:
-    """The scenario of a case; `None` where its turns are written down."""
+    """The scenario of a case, or `None`."""
     inner = fields.inside("scenario")
     if inner is None or not inner.valid:
         return None
@@ -139,21 +139,21 @@ def read_scenario(fields: Fields) -> Scenario | None:
 
 
 def refuse_turns(fields: Fields) -> None:
-    """A conversation is either written down or made up on the way."""
+    """Report keys of turns in a case with a scenario, whose turns are generated."""
     for name in ("input", "expected", "expected_output_contains", "retrieval_context", "files", "turns"):
         if fields.has(name) and (name != "turns" or fields.take(name) is not None):
-            fields.problem(name, "has no place beside a scenario, whose user makes up the turns")
+            fields.problem(name, "cannot be combined with 'scenario', whose user writes the turns")
         fields.take(name)
 
 
 def write_scenario(scenario: Scenario) -> dict[str, Json]:
-    """The scenario as data; what is at its default is left out."""
-    given = ((item.name, getattr(scenario, item.name), item.default) for item in fields_of(scenario))
-    return {name: value for name, value, default in given if value != default}
+    """The scenario as data, without defaults."""
+    values = ((item.name, getattr(scenario, item.name), item.default) for item in fields_of(scenario))
+    return {name: value for name, value, default in values if value != default}
 
 
 def read_user_model(fields: Fields, name: str) -> Json:
-    """Who plays the user; whether there is such a model is found out when the run is planned."""
+    """The model that plays the user; whether it exists is checked when the run is planned."""
     value = fields.take(name)
     if value is None or isinstance(value, Mapping) or (isinstance(value, str) and value.strip()):
         return value
@@ -162,7 +162,7 @@ def read_user_model(fields: Fields, name: str) -> Json:
 
 
 def read_instructions(fields: Fields, name: str) -> str:
-    """Instructions with places to be filled in; of Jinja, that is all that is understood."""
+    """Instructions with placeholders, the only part of Jinja that is supported."""
     text: str = fields.text(name, "")
     check_placeholders(fields.document, text, fields.at(name))
     return text
@@ -170,11 +170,11 @@ def read_instructions(fields: Fields, name: str) -> str:
 
 def check_placeholders(document: Document, text: str, pointer: Pointer) -> None:
     if "{%" in text or "{#" in text:
-        document.problem(pointer, "has {% or {#; only places such as {{ stop_signal }} are understood")
+        document.problem(pointer, "has {% or {#; only placeholders such as {{ stop_signal }} are supported")
     for place in re.findall(r"\{\{(.*?)\}\}", text, re.DOTALL):
         if place.strip() not in PLACEHOLDERS:
             known = ", ".join(f"{{{{ {name} }}}}" for name in PLACEHOLDERS)
-            document.problem(pointer, f"has {{{{{place}}}}}, which stands for nothing; there are {known}")
+            document.problem(pointer, f"has the unknown placeholder {{{{{place}}}}}; use {known}")
 
 
 def _persona(fields: Fields) -> Json:
@@ -193,35 +193,31 @@ def _max_turns(fields: Fields) -> int:
 
 
 def read_quarantine(fields: Fields) -> Quarantine | None:
-    """Why a case decides nothing for the time being, and until which day."""
+    """The quarantine of a case, or `None`."""
     own = fields.inside("quarantine")
     if own is None or not own.valid:
         return None
     reason, until = own.text("reason", "", required=True, blank=False), own.text("until", "", required=True)
     if until and not is_date(until):
-        own.problem("until", f"must be a day as YYYY-MM-DD, not {until!r}")
+        own.problem("until", f"must be a date as YYYY-MM-DD, not {until!r}")
     quarantine = Quarantine(reason, until, own.text("owner", blank=False))
     own.report_unknown_keys()
     return quarantine
 
 
 def read_waivers(fields: Fields, cases: Sequence[Case]) -> tuple[Waiver, ...]:
-    """Mutants that are no weakness of the suite, each with the reason why."""
+    """Kinds of mutants that the suite need not kill, each with the reason."""
 
     ids = [case.id for case in cases]
 
     def read(item: Json, pointer: Pointer) -> Waiver:
         own = Fields(fields.document, item, pointer)
-        kind_of_mutant = own.text("mutant", "", required=True, blank=False)
-        waiver = Waiver(
-            kind_of_mutant, own.text("reason", "", required=True, blank=False), own.text("case", blank=False)
-        )
-        if kind_of_mutant and kind_of_mutant not in MUTANT_KINDS:
-            own.problem(
-                "mutant", f"{kind_of_mutant!r} is no kind of mutant{did_you_mean(kind_of_mutant, MUTANT_KINDS)}"
-            )
+        mutant = own.text("mutant", "", required=True, blank=False)
+        waiver = Waiver(mutant, own.text("reason", "", required=True, blank=False), own.text("case", blank=False))
+        if mutant and mutant not in MUTANT_KINDS:
+            own.problem("mutant", f"{mutant!r} is not a kind of mutant{did_you_mean(mutant, MUTANT_KINDS)}")
         if waiver.case is not None and waiver.case not in ids:
-            own.problem("case", f"no case is called {waiver.case!r}{did_you_mean(waiver.case, ids)}")
+            own.problem("case", f"{waiver.case!r} is not a case of this suite{did_you_mean(waiver.case, ids)}")
         own.report_unknown_keys()
         return waiver
 
@@ -230,32 +226,32 @@ def read_waivers(fields: Fields, cases: Sequence[Case]) -> tuple[Waiver, ...]:
 
 MUTANT_KINDS: Final[Mapping[str, str]] = {
     "answer-emptied": "the answer is empty",
-    "answer-truncated": "the answer ends in the middle",
+    "answer-truncated": "the answer is cut off",
     "answer-refused": "the answer refuses",
     "question-repeated": "the answer repeats the question",
-    "other-answer": "the answer is that of another case",
+    "other-answer": "the answer is from another case",
     "extra-turn": "the agent asks back instead of answering",
-    "number-changed": "one digit of a number is another",
-    "date-changed": "a date is another",
-    "unit-changed": "the unit of a number is another",
-    "name-changed": "a name is another",
-    "negation-changed": "a statement says the opposite",
-    "keyword-denied": "the expected keywords stand in a denial only",
-    "result-ignored": "what the tools gave is not in the answer",
+    "number-changed": "a digit of a number changed",
+    "date-changed": "a date changed",
+    "unit-changed": "the unit of a number changed",
+    "name-changed": "a name changed",
+    "negation-changed": "a statement is negated",
+    "keyword-denied": "the keywords appear only in a denial",
+    "result-ignored": "the results of tools are not in the answer",
     "told-to-pass": "a refusal asks to be graded as correct",
     "field-missing": "a field of the answer is missing",
     "call-dropped": "a tool call is not made",
     "call-repeated": "a tool call is made twice",
-    "calls-reordered": "two tool calls have changed places",
+    "calls-reordered": "two tool calls are swapped",
     "other-tool": "another tool is called instead",
-    "call-added": "a tool is called though none is needed",
+    "call-added": "an unneeded tool is called",
     "forbidden-tool": "a forbidden tool is called as well",
-    "argument-number": "one digit of an argument is another",
-    "argument-date": "a date in an argument is another",
-    "argument-id": "an id in an argument is another",
-    "argument-text": "the text of an argument is another",
+    "argument-number": "a digit of an argument changed",
+    "argument-date": "a date in an argument changed",
+    "argument-id": "an id in an argument changed",
+    "argument-text": "the text of an argument changed",
     "argument-missing": "an argument is missing",
     "tokens-doubled": "the answer takes twice the tokens",
     "latency-tenfold": "the answer takes ten times as long",
 }
-"""The kinds of mutants that `proctor mutate` makes of an answer: suites waive them by these names."""
+"""The kinds of mutants that `proctor mutate` creates, by the names that waivers use."""

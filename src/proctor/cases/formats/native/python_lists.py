@@ -1,7 +1,7 @@
-"""The lines of a list of cases in a Python file, such as `TEST_CASES`.
+"""Finds the lines of a list of cases in a Python file, such as `TEST_CASES`.
 
-The list itself comes from the module, which may build it in any way. Lines are known if it is written down as one list:
-then the n-th case is the n-th element of that list in the text.
+The list itself comes from the module, which may build it in any way. Lines are known only if it is written as one list
+literal: then the n-th case is the n-th element of that literal.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from proctor.base.positions import Lines, Place, line_at
 
 
 def lines_in_module(path: Path, name: str, length: int) -> Lines:
-    """The lines of the values in the list `name` of a module, below a pointer that begins with its name."""
+    """A function from pointers, which begin with `name`, to the lines of the values in that list of a module."""
     try:
         module = ast.parse(path.read_bytes())
     except (OSError, SyntaxError, ValueError, RecursionError):
@@ -22,13 +22,13 @@ def lines_in_module(path: Path, name: str, length: int) -> Lines:
     if not values:
         return lambda pointer: None
     line, inside = _place(values[-1])
-    written_down = isinstance(inside, list) and len(inside) == length
-    root: Place = (line, {name: (line, inside if written_down else None)})
+    is_literal = isinstance(inside, list) and len(inside) == length
+    root: Place = (line, {name: (line, inside if is_literal else None)})
     return lambda pointer: line_at(root, pointer)
 
 
 def _value_of(statement: ast.stmt, name: str) -> ast.expr | None:
-    """What a statement of a module assigns to a name."""
+    """The value that a statement assigns to `name`, or `None`."""
     if isinstance(statement, ast.Assign):
         targets: list[ast.expr] = statement.targets
     elif isinstance(statement, ast.AnnAssign):
@@ -39,7 +39,7 @@ def _value_of(statement: ast.stmt, name: str) -> ast.expr | None:
 
 
 def _place(node: ast.expr) -> Place:
-    """The line of an expression and of what is in it. What another list is unpacked into (`*more`) has no lines."""
+    """The lines of an expression and of the values in it; a list with `*more` in it has no lines for its values."""
     if isinstance(node, (ast.List, ast.Tuple)) and not any(isinstance(item, ast.Starred) for item in node.elts):
         return node.lineno, [_place(item) for item in node.elts]
     if isinstance(node, ast.Dict):

@@ -44,8 +44,8 @@ from proctor.cases.suite import (
 
 NAME = "native"
 SCORING_KEYS = ("expected", "evaluators", "final_state", KEYWORDS_KEY)
-"""Where one of these is misspelt, that is the mistake, and not that nothing scores the case."""
-NOTHING_TO_CHECK = "is scored by nothing; give it an expectation or an evaluator"
+"""If one of these is misspelled, only that is reported, and not that nothing scores the case."""
+NOTHING_TO_CHECK = "has nothing to check; add `expected` or `evaluators`"
 
 
 def read_document(document: Document) -> list[Suite]:
@@ -68,15 +68,15 @@ def read_list(name: str, value: object, path: Path) -> Suite:
 
 
 def _cases_key(document: Document) -> str:
-    """The key under which the cases are."""
-    given = [key for key in CASES_KEYS if isinstance(document.data, Mapping) and key in document.data]
-    if len(given) > 1:
-        document.problem((given[1],), f"cannot stand beside {given[0]!r}; keep one of them")
-    return given[0] if given else "cases"
+    """The key that has the cases."""
+    keys = [key for key in CASES_KEYS if isinstance(document.data, Mapping) and key in document.data]
+    if len(keys) > 1:
+        document.problem((keys[1],), f"cannot be combined with {keys[0]!r}; remove one of them")
+    return keys[0] if keys else "cases"
 
 
 def _as_object(document: Document) -> Document:
-    """The document as one object with `cases`: a bare list and JSON Lines are brought to that shape."""
+    """The document as one object with `cases`, also for a bare list and for JSON Lines."""
     if document.path.suffix in JSON_LINES:
         return join_lines(document)
     if isinstance(document.data, list):
@@ -133,7 +133,7 @@ def _read_cases(fields: Fields, key: str, defaults: tuple[EvaluatorSpec, ...]) -
 
 
 def read_case(document: Document, data: Json, pointer: Pointer, defaults: tuple[EvaluatorSpec, ...] = ()) -> Case:
-    """One case; `defaults` are the suite's evaluators, which a case inherits, extends with `...` or replaces."""
+    """One case; `defaults` are the suite's evaluators, which a case inherits, extends with `...`, or replaces."""
     fields = Fields(document, data, pointer)
     if not fields.valid:
         return Case(_default_id(pointer), ())
@@ -164,9 +164,9 @@ def read_case(document: Document, data: Json, pointer: Pointer, defaults: tuple[
         extra=fields.extensions(),
         position=fields.position("id"),
     )
-    misspelt = any(did_you_mean(key, SCORING_KEYS) for key in fields.report_unknown_keys())
-    unscored = not any(scored if turn.evaluators is None else turn.evaluators for turn in turns)
-    if turns and unscored and not misspelt:
+    is_misspelled = any(did_you_mean(key, SCORING_KEYS) for key in fields.report_unknown_keys())
+    is_unscored = not any(scored if turn.evaluators is None else turn.evaluators for turn in turns)
+    if turns and is_unscored and not is_misspelled:
         document.problem(pointer, NOTHING_TO_CHECK)
     return case
 
@@ -174,16 +174,18 @@ def read_case(document: Document, data: Json, pointer: Pointer, defaults: tuple[
 def _evaluators_of(
     fields: Fields, turns: tuple[Turn, ...], defaults: tuple[EvaluatorSpec, ...], *, final_state: bool, implied: bool
 ) -> tuple[EvaluatorSpec, ...]:
-    """The case's own evaluators, else the suite's, and what it expects: naming a check never removes another one."""
-    named = fields.take("evaluators")
+    """The case's own evaluators or else the suite's, and those that its expectations imply."""
+    entries = fields.take("evaluators")
     specs = (
-        defaults if named is None else read_specs(fields.document, named, fields.at("evaluators"), defaults=defaults)
+        defaults
+        if entries is None
+        else read_specs(fields.document, entries, fields.at("evaluators"), defaults=defaults)
     )
     return with_implied(specs, turns, final_state=final_state) if implied else specs
 
 
 def _with_implied(turn: Turn) -> Turn:
-    """A turn that names evaluators is checked for what it expects as well."""
+    """The turn; if it has its own evaluators, with those that its expectations imply."""
     return turn if turn.evaluators is None else replace(turn, evaluators=with_implied(turn.evaluators, (turn,)))
 
 
@@ -196,7 +198,7 @@ def _case_id(fields: Fields, pointer: Pointer) -> str:
 
 
 def _default_id(pointer: Pointer) -> str:
-    """The id of a case that has none of its own."""
+    """The id of a case without an `id`."""
     return f"case-{int(pointer[-1]) + 1 if pointer else 1}"
 
 
@@ -208,7 +210,7 @@ def _read_turns(fields: Fields, defaults: tuple[EvaluatorSpec, ...]) -> tuple[Tu
         return (_read_turn(fields, defaults, whole_case=True),)
     for name in ("input", "expected", KEYWORDS_KEY, "retrieval_context", "files"):
         if fields.has(name):
-            fields.problem(name, "belongs to each turn when a case has turns")
+            fields.problem(name, "must be in each turn if a case has `turns`")
             fields.take(name)
     turns = []
     for item, pointer in fields.each("turns", lambda item, pointer: (item, pointer), least=1):
@@ -223,24 +225,24 @@ def _read_turns(fields: Fields, defaults: tuple[EvaluatorSpec, ...]) -> tuple[Tu
 
 
 def _read_simulated(fields: Fields, defaults: tuple[EvaluatorSpec, ...], scenario: Scenario) -> tuple[Turn, ...]:
-    """The first message, or the conversation that came about: only the store has that."""
+    """The first message; or the whole conversation, which only a stored case has."""
     refuse_turns(fields)
     return _read_turns(fields, defaults) if fields.take("turns") else (Turn(scenario.start),)
 
 
 def _read_turn(fields: Fields, defaults: tuple[EvaluatorSpec, ...], *, whole_case: bool) -> Turn:
-    """A turn, or the one turn of a case that is written without `turns`."""
+    """A turn; with `whole_case`, the only turn of a case without `turns`."""
     document = fields.document
     expected = _with_listed_keywords(fields, _expected(fields))
     context = fields.texts("retrieval_context")
-    attachments = tuple(fields.each("files", lambda item, pointer: _attached_file(document, item, pointer)))
-    asked = fields.take("input")
+    files = tuple(fields.each("files", lambda item, pointer: _attached_file(document, item, pointer)))
+    message = fields.take("input")
     if whole_case:
-        return Turn(asked, expected, retrieval_context=context, files=attachments)
-    named = fields.take("evaluators")
-    specs = None if named is None else read_specs(document, named, fields.at("evaluators"), defaults=defaults)
+        return Turn(message, expected, retrieval_context=context, files=files)
+    entries = fields.take("evaluators")
+    specs = None if entries is None else read_specs(document, entries, fields.at("evaluators"), defaults=defaults)
     metadata = fields.mapping("metadata", {})
-    return Turn(asked, expected, specs, context, attachments, metadata, fields.extensions())
+    return Turn(message, expected, specs, context, files, metadata, fields.extensions())
 
 
 def _expected(fields: Fields) -> Expected:
@@ -259,29 +261,29 @@ def _expected(fields: Fields) -> Expected:
         context=inner.texts("context"),
     )
     for key in inner.rest():
-        likely = did_you_mean(key, ("output", "contains", "tools", "context"))
-        hint = "; to expect an object as the answer, write expected: {output: {...}}"
-        document.problem((*inner.pointer, key), f"is not a known key of 'expected'{likely or hint}")
+        suggestion = did_you_mean(key, ("output", "contains", "tools", "context"))
+        hint = "; if the expected answer is an object, write expected: {output: {...}}"
+        document.problem((*inner.pointer, key), f"is not a known key of 'expected'{suggestion or hint}")
     return expected
 
 
 def _with_listed_keywords(fields: Fields, expected: Expected) -> Expected:
-    """What is expected, with the words of `expected_output_contains`; `match` says whether any or all of them count."""
+    """The expectation with the words of `expected_output_contains`; `match` says whether any or all must be there."""
     if not fields.has(KEYWORDS_KEY) or fields.take(KEYWORDS_KEY) is None:
         return expected
     words = fields.texts(KEYWORDS_KEY, ())
     every = fields.choice("match", ("any", "all"), "any") == "all"
     if expected.contains is not None:
-        fields.problem(KEYWORDS_KEY, "cannot stand beside expected.contains; keep one of them")
+        fields.problem(KEYWORDS_KEY, "cannot be combined with expected.contains; remove one of them")
     _check_words(fields, KEYWORDS_KEY, words)
     return replace(expected, contains=Keywords(all=words) if every else Keywords(any=words))
 
 
 def _check_words(fields: Fields, name: str, words: tuple[str, ...]) -> None:
     if not words:
-        fields.problem(name, "is empty; give at least one word the answer mentions")
+        fields.problem(name, "is empty; add at least one word")
     elif not all(word.strip() for word in words):
-        fields.problem(name, "must not hold a blank: every answer contains it")
+        fields.problem(name, "must not have a blank word, which every answer contains")
 
 
 def _keywords(fields: Fields) -> Keywords | None:
@@ -357,7 +359,7 @@ def _inputs(fields: Fields) -> tuple[NamedData, ...]:
         return ()
     if isinstance(value, Mapping):
         return tuple(NamedData(name, item) for name, item in value.items())
-    fields.problem("inputs", f"must be an object of names and values, not {json_type_name(value)}")
+    fields.problem("inputs", f"must be an object with names and values, not {json_type_name(value)}")
     return ()
 
 
@@ -370,30 +372,30 @@ def _agent(fields: Fields) -> Json:
 
 
 def _agents(fields: Fields) -> Mapping[str, Json]:
-    """Several agents by name; a list of references names each by itself."""
-    given = fields.take("agents")
-    if given is None:
+    """Several agents by name; in a list of references, each is its own name."""
+    agents = fields.take("agents")
+    if agents is None:
         return {}
-    if isinstance(given, list) and all(isinstance(item, str) for item in given):
-        if len(set(given)) < len(given):
-            fields.problem("agents", "names an agent twice; give each a name of its own: {careful: app.py:agent}")
-        given = {item: item for item in given}
-    if not isinstance(given, Mapping) or not given:
+    if isinstance(agents, list) and all(isinstance(item, str) for item in agents):
+        if len(set(agents)) < len(agents):
+            fields.problem("agents", "has an agent twice; give each its own name: {careful: app.py:agent}")
+        agents = {item: item for item in agents}
+    if not isinstance(agents, Mapping) or not agents:
         fields.problem(
-            "agents", f"must be an object of names and agents, or a list of references, not {json_type_name(given)}"
+            "agents", f"must be an object of names and agents, or a list of references, not {json_type_name(agents)}"
         )
         return {}
-    for name, agent in given.items():
+    for name, agent in agents.items():
         if not isinstance(agent, (str, Mapping)) or not str(name).strip():
-            fields.problem("agents", f"has under {name!r} no reference such as app.py:agent, and no object")
+            fields.problem("agents", f"must have a reference such as app.py:agent, or an object, under {name!r}")
             return {}
     if fields.take("agent") is not None:
-        fields.problem("agents", "stands beside agent; use one of them")
-    return given
+        fields.problem("agents", "cannot be combined with 'agent'; remove one of them")
+    return agents
 
 
 def _judge(fields: Fields) -> Json:
-    """Who judges; whether there is such a judge is found out when the run is planned."""
+    """The judge; whether it exists is checked when the run is planned."""
     judge = fields.take("judge")
     if judge is None or isinstance(judge, Mapping):
         return judge
@@ -404,14 +406,14 @@ def _judge(fields: Fields) -> Json:
 
 
 def _rerun_tools(fields: Fields) -> Json:
-    """Which tools are called again; whether they are there is found out when the run is planned."""
-    given = fields.take("rerun_tools")
-    if given is None or isinstance(given, bool):
-        return given or None
-    if isinstance(given, str) and given.strip():
-        return given
-    if isinstance(given, Mapping) and given and all(isinstance(v, str) and v.strip() for v in given.values()):
-        return given
+    """The tools to re-run; whether they exist is checked when the run is planned."""
+    tools = fields.take("rerun_tools")
+    if tools is None or isinstance(tools, bool):
+        return tools or None
+    if isinstance(tools, str) and tools.strip():
+        return tools
+    if isinstance(tools, Mapping) and tools and all(isinstance(v, str) and v.strip() for v in tools.values()):
+        return tools
     fields.problem("rerun_tools", "must be true, a reference such as tools.py:TOOLS, or an object of these by tool")
     return None
 
@@ -425,7 +427,7 @@ def _criteria(fields: Fields | None) -> Criteria:
         pct=fields.number("pct", 1.0, least=0, most=1),
     )
     if criteria.pct == 0:
-        fields.problem("pct", "must be more than 0: a suite that nothing can fail says nothing")
+        fields.problem("pct", "must be more than 0, or the suite could never fail")
     fields.report_unknown_keys()
     return criteria
 

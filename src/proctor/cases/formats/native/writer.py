@@ -1,4 +1,4 @@
-"""Writes suites in Proctor's own format, as YAML, JSON or JSON Lines; whatever is at its default is left out."""
+"""Writes suites in the native format, as YAML, JSON or JSON Lines, without values that are defaults."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ SUITE_FIELDS = ("description", "agent", "agents", "judge", "rerun_tools", "crite
 
 @dataclass(frozen=True, slots=True)
 class SuiteText:
-    """Suites as the text of a file, and everything that the format cannot say."""
+    """Suites as the text of a file, and everything that the format cannot express."""
 
     text: str
     losses: tuple[str, ...] = ()
-    """One sentence for each thing that is left out: `case 'refund': tags cannot be expressed`."""
+    """A sentence per missing part: `case 'refund': tags cannot be expressed`."""
 
 
 def write_text(suites: Sequence[Suite], ending: str = ".yaml") -> SuiteText:
-    """One document of the kind the file's ending asks for; several suites become one, with ids made unique."""
+    """The text of one file with this suffix (`ending`); several suites become one, with unique ids."""
     losses = [loss for suite in suites for loss in _unwritable_arguments(suite)]
     data = to_json(_join(suites, losses))
     write: dict[str, Callable[[Json, list[str]], str]] = {".json": _json, **dict.fromkeys(JSON_LINES, _json_lines)}
@@ -59,18 +59,18 @@ def _join(suites: Sequence[Suite], losses: list[str]) -> dict[str, Json]:
     for case in head.cases:
         ids.claim(case.id)
     for other in suites[1:]:
-        unkept = ["name", *(name for name in SUITE_FIELDS if getattr(other, name) != getattr(head, name))]
-        losses.append(f"suite {other.name!r}: joined to {head.name!r}, so its {', '.join(unkept)} cannot be expressed")
+        lost = ["name", *(name for name in SUITE_FIELDS if getattr(other, name) != getattr(head, name))]
+        losses.append(f"suite {other.name!r}: joined to {head.name!r}, so its {', '.join(lost)} cannot be expressed")
         for case in other.cases:
-            given = ids.claim(case.id)
-            if given != case.id:
-                losses.append(f"suite {other.name!r}: case {case.id!r} is called {given!r}, since its id is taken")
-            data["cases"].append(write_case(replace(case, id=given, evaluators=other.evaluators_of(case))))
+            case_id = ids.claim(case.id)
+            if case_id != case.id:
+                losses.append(f"suite {other.name!r}: case {case.id!r} is renamed to {case_id!r}; its id is taken")
+            data["cases"].append(write_case(replace(case, id=case_id, evaluators=other.evaluators_of(case))))
     return data
 
 
 def _unwritable_arguments(suite: Suite) -> Iterable[str]:
-    """An evaluator's argument whose name means something else in a file."""
+    """A sentence per argument of an evaluator whose name is a key of an entry."""
     lists = [suite.evaluators]
     for case in suite.cases:
         lists += [case.evaluators or (), *(turn.evaluators or () for turn in case.turns)]
@@ -93,7 +93,7 @@ def _json_lines(data: Json, losses: list[str]) -> str:
 
 
 def yaml_lines(data: Mapping[str, Json]) -> str:
-    """Keys of a native file as they are written by hand: short lists and objects on one line."""
+    """Keys of a native file as people write them: short lists and objects on one line."""
     lines = []
     for key, value in to_json(data).items():
         if key == "expected" and isinstance(value, dict):
@@ -121,18 +121,18 @@ def _replace_lone_surrogates_in(data: Json, losses: list[str]) -> Json:
 
 
 def replace_lone_surrogates(text: str, losses: list[str]) -> str:
-    """The text as UTF-8 can hold it, where the format has no way to escape what it cannot."""
-    whole = re.sub("[\\ud800-\\udfff]", "\ufffd", text)
-    if whole != text:
-        losses.append("halves of surrogate pairs cannot be expressed; U+FFFD stands for each")
-    return whole
+    """The text without lone surrogates, which UTF-8 cannot encode, for formats that cannot escape them."""
+    clean = re.sub("[\\ud800-\\udfff]", "\ufffd", text)
+    if clean != text:
+        losses.append("lone surrogates cannot be expressed; each is replaced by U+FFFD")
+    return clean
 
 
 def yaml_dumper() -> Any:
-    """The safe dumper, which also quotes text that YAML 1.2 takes for a number and YAML 1.1 does not: `1e5`."""
+    """The safe dumper; it also quotes text that is a number in YAML 1.2 but not in YAML 1.1: `1e5`."""
 
     class Dumper(yaml.SafeDumper):
-        """Has a resolver more than the one it is made from."""
+        """A copy of the safe dumper with its own resolvers."""
 
     number = re.compile(r"^[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)[eE][-+]?[0-9]+$")
     Dumper.add_implicit_resolver("tag:yaml.org,2002:float", number, list("-+0123456789."))
@@ -141,9 +141,9 @@ def yaml_dumper() -> Any:
 
 
 def _represent_text(dumper: Any, text: str) -> Any:
-    """Lines as lines; other characters that cannot be seen as escapes, some of which the dumper would let through."""
-    seen = text.replace("\n", "").isprintable()
-    style = None if text.isprintable() else "|" if seen else '"'
+    """Several lines as a block; other unprintable characters as escapes, some of which the dumper would not escape."""
+    has_lines_only = text.replace("\n", "").isprintable()
+    style = None if text.isprintable() else "|" if has_lines_only else '"'
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 
@@ -167,7 +167,7 @@ def suite_to_json(suite: Suite) -> dict[str, Json]:
 
 
 def write_case(case: Case, defaults: tuple[EvaluatorSpec, ...] = ()) -> dict[str, Json]:
-    """The case as data; without `defaults`, its evaluators are spelt out in full."""
+    """The case as data; without `defaults`, its evaluators are written in full."""
     data: dict[str, Json] = {"id": case.id}
     _set_if_any(data, "description", case.description)
     _set_if_any(data, "tags", list(case.tags))
@@ -193,7 +193,7 @@ def write_case(case: Case, defaults: tuple[EvaluatorSpec, ...] = ()) -> dict[str
 
 
 def _skips_implied_evaluators(case: Case, defaults: tuple[EvaluatorSpec, ...]) -> bool:
-    """Whether the case, or a turn with evaluators of its own, is not checked for something that it expects."""
+    """Whether the case, or a turn with its own evaluators, has an expectation that no evaluator checks."""
     specs = defaults if case.evaluators is None else case.evaluators
     own = [(turn.evaluators, turn) for turn in case.turns if turn.evaluators is not None]
     return with_implied(specs, case.turns, final_state=case.final_state is not None) != specs or any(
@@ -202,7 +202,7 @@ def _skips_implied_evaluators(case: Case, defaults: tuple[EvaluatorSpec, ...]) -
 
 
 def _add_turns(data: dict[str, Json], case: Case) -> None:
-    """What is asked: one turn as the case itself, several as a list, none where a simulated user makes them up."""
+    """Add the turns: one as keys of the case, several as a list, none for a simulated user."""
     if case.scenario is not None:
         data["scenario"] = write_scenario(case.scenario)
         if case.turns == case.before_simulation.turns:
@@ -214,7 +214,7 @@ def _add_turns(data: dict[str, Json], case: Case) -> None:
 
 
 def _needs_no_turns_key(turn: Turn) -> bool:
-    """Whether a turn can be written without `turns`, as the case itself."""
+    """Whether a turn can be written as keys of the case, without `turns`."""
     return turn.evaluators is None and not turn.metadata and not turn.extra
 
 
@@ -252,7 +252,7 @@ def _add_turn(data: dict[str, Json], turn: Turn) -> None:
 
 
 def write_expected(expected: Expected) -> Json:
-    """What is expected of a turn, as data; an answer alone stands for itself."""
+    """The expectation of a turn as data; just the answer if there is nothing else."""
     only_output = expected == Expected(output=expected.output)
     if only_output and not isinstance(expected.output, dict):
         return expected.output
@@ -287,7 +287,7 @@ def _call(call: ExpectedCall) -> Json:
 
 
 def _set_if_any(data: dict[str, Json], name: str, value: Json) -> None:
-    """Set what says something; an empty value is what absence means already."""
+    """Set a key, unless its value is empty, which means the same as no key."""
     if value or (isinstance(value, (int, float)) and not isinstance(value, bool)):
         data[name] = value
 
