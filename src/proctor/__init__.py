@@ -1,7 +1,7 @@
-"""Proctor tests AI agents: it runs suites of cases, scores what the agent did, and gives a verdict.
+"""Proctor tests AI agents: it runs suites of cases, scores the answers and tool calls, and gives a verdict.
 
-The public names stand in `__init__.pyi`, and evaluators declare themselves. Each name is loaded when it is first used,
-so that importing Proctor costs next to nothing: pytest does it in every run, for the plugin.
+The public names are in `__init__.pyi`, and evaluators declare themselves. Each name is imported when it is first used,
+because pytest imports Proctor in every run, for the plugin.
 
 PYTEST_DONT_REWRITE
 """
@@ -14,7 +14,7 @@ from proctor.base.lazy_imports import lazy_names, names_in_stub
 
 
 def _evaluators_and_tools() -> Mapping[str, str]:
-    """Where evaluators and the names of tools are. Imported when a name is looked for that is not in the stub."""
+    """Where evaluators and the names of tools are. Called for a name that is not in the stub."""
     from proctor.evaluators import shipped_evaluators
     from proctor.plugins import exports_of_shipped_plugins
 

@@ -65,24 +65,24 @@ class RunParameters(TypedDict, total=False):
 def run(suites: Suites, agent: Any = None, **parameters: Unpack[RunParameters]) -> Run:
     """Run suites, or the files that hold them, and return the run; `proctor.judge(run)` gives the verdict.
 
-    It may be called where an event loop is running already, as in a notebook: that loop waits until the run is over.
-    Code that has other things to do meanwhile awaits `run_async`, which takes the same parameters:
+    It can be called while an event loop is running, as in a notebook: that loop waits until the run is over. Code that
+    should not wait can await `run_async`, which takes the same parameters:
 
     - `agent` is tested instead of the agents that suites name: a function, an object of a framework, `file.py:name`,
       an address, a command.
-    - `agents`, by name, are tested instead of it, each with every case; `compare` then tells them apart.
-    - `settings` beat those of the suites: `Settings(repeat=3, parallel=4, timeout=60, retries=0)`.
-    - `fast` leaves out evaluators that need a language model.
-    - `maxfail` stops after so many trials that did not pass.
-    - `judge` answers for evaluators that ask one: `"openai:gpt-5-mini"`, `"rules"`, or a mapping with options.
-    - `budget_usd` is what agents and judges may cost together; when it is spent, no further trial begins.
-    - `rate` is the most turns per second that are sent to one endpoint.
-    - `isolate` runs every trial in a process of its own.
-    - `keep_secrets` stores secrets as they are; else they are masked.
+    - `agents`, by name, are tested instead of it, each with every case; `compare` compares them.
+    - `settings` override those of the suites: `Settings(repeat=3, parallel=4, timeout=60, retries=0)`.
+    - `fast` skips evaluators that need a language model.
+    - `maxfail` stops the run after this many trials that did not pass.
+    - `judge` is the judge of evaluators that need one: `"openai:gpt-5-mini"`, `"rules"`, or a mapping with options.
+    - `budget_usd` limits the cost of agents and judges together; when it is spent, no more trials start.
+    - `rate` limits the turns per second to each endpoint.
+    - `isolate` runs every trial in its own process.
+    - `keep_secrets` stores secrets unmasked.
     - `select` is called with a suite and a case, and returns whether the case runs.
     - `store` is the folder in which results are stored; without it they stay in memory.
     - `resume` continues the latest run of the same suites in the `store` that was interrupted.
-    - `reuse` uses answers in the `store` that the same agent gave to the same questions in earlier runs.
+    - `reuse` takes answers from the `store` if the agent and the input are unchanged.
     - `gate` compares the run with the baseline and re-runs only suspects: `True`, or a `GateSettings` with options. The
       result is `run.gate`.
     - `listener` is called when the run starts, with each trial, and when the run ends.
@@ -101,9 +101,9 @@ def run(suites: Suites, agent: Any = None, **parameters: Unpack[RunParameters]) 
     >>> [trial.replies[0].text for trial in run.trials]
     ['It is shipped.']
     """
-    found = run_blocking(run_async(suites, agent, **parameters))
-    raise_if_stopped(found)
-    return found
+    result = run_blocking(run_async(suites, agent, **parameters))
+    raise_if_stopped(result)
+    return result
 
 
 async def run_async(suites: Suites, agent: Any = None, **parameters: Unpack[RunParameters]) -> Run:
@@ -123,7 +123,7 @@ async def run_async(suites: Suites, agent: Any = None, **parameters: Unpack[RunP
 def _request(suites: Suites, agent: Any, parameters: RunParameters) -> RunRequest:
     store, gate = parameters.get("store"), parameters.get("gate", False)
     if store is None and (parameters.get("resume") or parameters.get("reuse")):
-        raise UsageError("resume and reuse look for earlier runs in a store: name its folder with store=")
+        raise UsageError("resume and reuse need the store with the earlier runs; pass its folder as store=")
     return RunRequest(
         suites=_suites(suites),
         options=RunOptions(
@@ -178,7 +178,7 @@ def _suites(suites: Suites) -> list[Suite]:
 
 
 def _listener(listener: Listener | None, progress: bool | None) -> Listener | None:
-    """What follows the run: the user's listener, a bar in a notebook, or a terminal."""
+    """The listener of a run: the user's, a bar in a notebook, or the terminal."""
     if listener is not None or progress is False:
         return listener
     if "IPython" in sys.modules and is_notebook():

@@ -1,4 +1,7 @@
-"""What holds where neither the command line nor a suite says anything: project file, then environment."""
+"""The settings of a project: from `proctor.toml` or `[tool.proctor]`, then from `PROCTOR_*` variables.
+
+The command line and suites win over these.
+"""
 
 from __future__ import annotations
 
@@ -39,21 +42,21 @@ KEYS: dict[str, Callable[[str], Any]] = {
 CLUSTER = "cluster"
 CLUSTER_KEYS: dict[str, type] = {"upload": bool, "tls_ca": str, "tls_cert": str, "tls_key": str}
 """The settings of the table `[tool.proctor.cluster]`."""
-NOUNS = {"budget": "an amount of dollars"}
+NOUNS = {"budget": "an amount in US dollars"}
 PROJECT_FILES = ("proctor.toml", "pyproject.toml")
 PATHS = ("store", "env_file", "baseline")
-"""Settings that start from the folder of the project file."""
-LEAST = {"repeat": 1, "parallel": 1, "retries": 0, "max_reply_bytes": 1}
+"""Settings that are paths, relative to the folder of the project file."""
+MINIMUM = {"repeat": 1, "parallel": 1, "retries": 0, "max_reply_bytes": 1}
 
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """Each value with where it comes from."""
+    """The values of settings, and where each comes from."""
 
     values: Mapping[str, Any]
     origins: Mapping[str, str]
     env_files: tuple[Path, ...] = ()
-    """Files of variables: the one that is configured, else `.env` beside the project file if there is one."""
+    """The `env_file` of the settings, or else `.env` next to the project file if there is one."""
     cluster: Mapping[str, Any] = field(default_factory=dict)
     """How `--cluster` is reached: `upload`, `tls_ca`, `tls_cert` and `tls_key` of `[tool.proctor.cluster]`."""
 
@@ -62,12 +65,12 @@ class Configuration:
         names = {item.name for item in fields(Settings)}
         return Settings(**{name: value for name, value in self.values.items() if name in names})
 
-    def store(self, given: str | None) -> Path:
-        """The folder of the store: as given, as configured, or `.proctor` in the working folder."""
-        return Path(given or self.values.get("store") or STORE_FOLDER)
+    def store(self, option: str | None) -> Path:
+        """The folder of the store: the option, the setting, or `.proctor` in the working folder."""
+        return Path(option or self.values.get("store") or STORE_FOLDER)
 
     def environment(self) -> AbstractContextManager[None]:
-        """The variables of `env_file`, or of `.env` beside the project file, while a command or a session lasts."""
+        """A context in which the variables of `env_files` are set."""
         if not self.env_files:
             return nullcontext()
         return environment_from(self.env_files)
@@ -75,7 +78,7 @@ class Configuration:
     def run_options(
         self, settings: Settings | None = None, *, judge: Any = None, budget: float | None = None, **more: Any
     ) -> RunOptions:
-        """How suites are run: as given, else as configured."""
+        """Options of a run: `settings`, `judge` and `budget`, or else the settings of the project."""
         return RunOptions(
             settings or Settings(),
             self.settings,
@@ -88,14 +91,14 @@ class Configuration:
 
 
 def read_configuration(folder: Path | None = None, environment: Mapping[str, str] | None = None) -> Configuration:
-    """Project file before environment, value by value."""
+    """The settings of the project that `folder` is in; for each, the project file wins over the environment."""
     values: dict[str, Any] = {}
     origins: dict[str, str] = {}
     environment = os.environ if environment is None else environment
     for name, convert in KEYS.items():
         variable = f"PROCTOR_{name.upper()}"
         if environment.get(variable):
-            values[name] = _converted(name, environment[variable], convert, variable)
+            values[name] = _convert(name, environment[variable], convert, variable)
             origins[name] = variable
     path, table = _project_table(folder or Path.cwd())
     cluster = {} if path is None else _cluster(path, table.pop(CLUSTER, {}))
@@ -105,7 +108,7 @@ def read_configuration(folder: Path | None = None, environment: Mapping[str, str
     if unknown:
         raise UsageError("\n".join(unknown))
     for name, value in table.items():
-        converted = _converted(name, value, KEYS[name], str(path))
+        converted = _convert(name, value, KEYS[name], str(path))
         values[name] = str(path.parent / converted) if name in PATHS and path is not None else converted
         origins[name] = str(path)
     return Configuration(values, origins, _env_files(values, origins, path), cluster)
@@ -120,50 +123,50 @@ def _cluster(path: Path, table: Any) -> dict[str, Any]:
             known = did_you_mean(name, CLUSTER_KEYS)
             raise UsageError(f"{path}: {CLUSTER}.{name} is not a known setting{known}")
         if not isinstance(value, CLUSTER_KEYS[name]):
-            noun = "true or false" if CLUSTER_KEYS[name] is bool else "the name of a file"
+            noun = "true or false" if CLUSTER_KEYS[name] is bool else "a file name"
             raise UsageError(f"{path}: {CLUSTER}.{name} must be {noun}, not {value!r}")
     return {name: str(path.parent / value) if isinstance(value, str) else value for name, value in table.items()}
 
 
 def _env_files(values: Mapping[str, Any], origins: Mapping[str, str], project: Path | None) -> tuple[Path, ...]:
-    if named := values.get("env_file"):
-        if not Path(named).is_file():
-            raise UsageError(f"{origins['env_file']}: env_file names {named}, which is not there")
-        return (Path(named),)
-    usual = None if project is None else project.with_name(".env")
-    return () if usual is None or not usual.is_file() else (usual,)
+    if name := values.get("env_file"):
+        if not Path(name).is_file():
+            raise UsageError(f"{origins['env_file']}: env_file is {name}, which does not exist")
+        return (Path(name),)
+    default = None if project is None else project.with_name(".env")
+    return () if default is None or not default.is_file() else (default,)
 
 
-def _converted(name: str, value: Any, convert: Callable[[Any], Any], origin: str) -> Any:
-    """The value of a setting: text from the environment, or what a project file gives, of the right type."""
+def _convert(name: str, value: Any, convert: Callable[[Any], Any], origin: str) -> Any:
+    """The value of a setting, checked, and converted if it is text from the environment."""
     if convert is bool:
-        return _flag(name, value, origin)
+        return _boolean(name, value, origin)
     if convert is list:
         return _names(name, value, origin)
-    written: tuple[type, ...] = {str: (str,), int: (int,), float: (int, float)}[convert]  # type: ignore[index]
+    types: tuple[type, ...] = {str: (str,), int: (int,), float: (int, float)}[convert]  # type: ignore[index]
     if name == "judge" and isinstance(value, dict):
         return value
-    fits = isinstance(value, written) and not isinstance(value, bool)
+    is_right_type = isinstance(value, types) and not isinstance(value, bool)
     try:
-        if not fits and not (origin.startswith("PROCTOR_") and isinstance(value, str)):
+        if not is_right_type and not (origin.startswith("PROCTOR_") and isinstance(value, str)):
             raise ValueError
         result = convert(value)
     except (TypeError, ValueError, OverflowError):
-        usual = {int: "a whole number", float: "a number of seconds"}.get(convert, "text")  # type: ignore[call-overload]
-        noun = NOUNS.get(name, usual)
+        default = {int: "a whole number", float: "a number of seconds"}.get(convert, "text")  # type: ignore[call-overload]
+        noun = NOUNS.get(name, default)
         raise UsageError(f"{origin}: {name} must be {noun}, not {value!r}") from None
-    if convert is not str and (result < LEAST.get(name, 0) or (convert is float and not 0 < result < float("inf"))):
-        bound = f"at least {LEAST[name]}" if convert is int else "more than 0"
+    if convert is not str and (result < MINIMUM.get(name, 0) or (convert is float and not 0 < result < float("inf"))):
+        bound = f"at least {MINIMUM[name]}" if convert is int else "more than 0"
         raise UsageError(f"{origin}: {name} must be {bound}, not {value!r}")
     return result
 
 
-def _flag(name: str, value: Any, origin: str) -> bool:
+def _boolean(name: str, value: Any, origin: str) -> bool:
     words = {"true": True, "1": True, "false": False, "0": False}
-    known = words.get(value.lower()) if origin.startswith("PROCTOR_") and isinstance(value, str) else value
-    if not isinstance(known, bool):
+    result = words.get(value.lower()) if origin.startswith("PROCTOR_") and isinstance(value, str) else value
+    if not isinstance(result, bool):
         raise UsageError(f"{origin}: {name} must be true or false, not {value!r}")
-    return known
+    return result
 
 
 def _names(name: str, value: Any, origin: str) -> tuple[str, ...]:
@@ -175,26 +178,29 @@ def _names(name: str, value: Any, origin: str) -> tuple[str, ...]:
 
 
 def prepare_imports(folder: Path | None = None) -> list[str]:
-    """Let user code be imported: from the working folder, from the project's root, and by its aliases.
+    """Make user code importable: from the working folder, from the project's root, and through its aliases.
 
     `python -m proctor` finds modules of the working folder; the `proctor` script must not find fewer. Returns notes on
-    aliases. What is wrong with the project's file is left to the command that needs it.
+    aliases. A problem with the project file is left to the command that needs it.
     """
     place = (folder or Path.cwd()).resolve()
     if not sys.flags.safe_path:
         roots = (up for up in (place, *place.parents) if any((up / name).is_file() for name in PROJECT_FILES))
-        wanted = dict.fromkeys([str(place), *(str(root) for root in itertools.islice(roots, 1))])
+        folders = dict.fromkeys([str(place), *(str(root) for root in itertools.islice(roots, 1))])
         sys.path[:0] = [
-            entry for entry in wanted if entry not in sys.path and (entry != str(place) or "" not in sys.path)
+            entry for entry in folders if entry not in sys.path and (entry != str(place) or "" not in sys.path)
         ]
     with contextlib.suppress(UsageError):
         return configured_aliases(place)
     return []
 
 
-def configured_aliases(folder: Path, given: Sequence[str] = ()) -> list[str]:
-    """Install the aliases that are `given`, or else those of the project's file or environment; raises `UsageError`."""
-    names = tuple(given)
+def configured_aliases(folder: Path, aliases: Sequence[str] = ()) -> list[str]:
+    """Install `aliases`, or else those of the project file or the environment, and return notes for the user.
+
+    Raises `UsageError`.
+    """
+    names = tuple(aliases)
     if not names:
         path, table = _project_table(folder)
         origin, value = (str(path), table["aliases"]) if "aliases" in table else _in_environment("aliases")

@@ -1,8 +1,8 @@
-"""Lets files that import deepeval, pixie or holodeck run unchanged: these names resolve to `proctor.compat`.
+"""Makes files that import deepeval, pixie or holodeck run unchanged: these names resolve to `proctor.compat`.
 
-`[tool.proctor] aliases = ["deepeval"]`, `PROCTOR_ALIASES` or pytest's ini option `proctor_aliases` asks for it. A
-package that is really installed is used instead, unless its name is given with a `!`: `deepeval!`.
-`python -m proctor.compat.aliases FILE` runs a script with them.
+`[tool.proctor] aliases = ["deepeval"]`, `PROCTOR_ALIASES` or pytest's ini option `proctor_aliases` turns it on. A
+package that is really installed is used instead, unless its name ends with a `!`: `deepeval!`.
+`python -m proctor.compat.aliases FILE` runs a script with all of them.
 """
 
 from __future__ import annotations
@@ -26,29 +26,29 @@ FORCED = "!"
 
 
 def import_names() -> dict[str, ImportName]:
-    """The packages that Proctor can stand in for, as its plugins declare them."""
+    """The packages that Proctor can replace, as plugins declare them."""
     return {name: package for plugin in plugins() for name, package in plugin.import_names.items()}
 
 
 def _find_import_name(name: str) -> ImportName | None:
-    """What stands behind a package; other packages' plugins are looked through only for a name that is not shipped."""
+    """The declaration of a package; plugins of other packages are searched only for a name that is not shipped."""
     return next((plugin.import_names[name] for plugin in plugins() if name in plugin.import_names), None)
 
 
-def install_aliases(given: Iterable[str]) -> list[str]:
-    """Make these packages importable; returns what the user should know: packages that are installed and win.
+def install_aliases(aliases: Iterable[str]) -> list[str]:
+    """Make these packages importable, and return notes for the user on those that are installed and win.
 
-    Raises `UsageError` for an unknown package, and for one that is to be replaced and is in use already.
+    Raises `UsageError` for an unknown package, and for one with a `!` that was imported before.
     """
     notes: list[str] = []
-    for written in check_aliases(given):
-        name, forced = written.removesuffix(FORCED), written.endswith(FORCED)
+    for alias in check_aliases(aliases):
+        name, forced = alias.removesuffix(FORCED), alias.endswith(FORCED)
         if isinstance(sys.modules.get(name), Alias):
             continue
         if not forced and (name in sys.modules or _is_installed(name)):
-            notes.append(f"{name} is installed and used as it is; write {name}{FORCED} for Proctor's names instead")
+            notes.append(f"{name} is installed and is used; write {name}{FORCED} to use Proctor instead")
         elif name in sys.modules:
-            raise UsageError(f"aliases: {name} is imported already, so {name}{FORCED} comes too late{_plugin(name)}")
+            raise UsageError(f"aliases: {name} is already imported, so {name}{FORCED} has no effect{_plugin(name)}")
         else:
             _forget(name)
             package = _find_import_name(name)
@@ -57,13 +57,15 @@ def install_aliases(given: Iterable[str]) -> list[str]:
     return notes
 
 
-def check_aliases(given: Iterable[str]) -> tuple[str, ...]:
-    """The same names; raises `UsageError` for one that is no package Proctor can stand in for."""
-    names = tuple(given)
-    for name in (written.removesuffix(FORCED) for written in names):
+def check_aliases(aliases: Iterable[str]) -> tuple[str, ...]:
+    """The same names; raises `UsageError` for a package that Proctor cannot replace."""
+    names = tuple(aliases)
+    for name in (alias.removesuffix(FORCED) for alias in names):
         if _find_import_name(name) is None:
             known = import_names()
-            raise UsageError(f"aliases: no alias {name!r}{did_you_mean(name, known)}; there are {', '.join(known)}")
+            raise UsageError(
+                f"aliases: unknown package {name!r}{did_you_mean(name, known)}; known are {', '.join(known)}"
+            )
     return names
 
 
@@ -72,17 +74,17 @@ def _forget(name: str) -> None:
 
 
 def _is_installed(name: str) -> bool:
-    """Whether the path has it; a folder without code, which Python would take for a namespace, is no package."""
+    """Whether a package is on the path; a folder without code, which Python takes for a namespace, is not one."""
     spec = PathFinder.find_spec(name)
     return spec is not None and spec.origin is not None
 
 
 def _plugin(name: str) -> str:
-    return f"; keep its pytest plugin from loading with -p no:{name}" if name == "deepeval" else ""
+    return f"; turn off its pytest plugin with -p no:{name}" if name == "deepeval" else ""
 
 
 class _Finder(MetaPathFinder, Loader):
-    """Finds the modules of one package; those that it does not have are refused with the nearest."""
+    """Finds the modules of one package; an unknown module raises an error with the most similar name."""
 
     def __init__(self, name: str, package: ImportName, forced: bool) -> None:
         self.package = name
@@ -95,13 +97,13 @@ class _Finder(MetaPathFinder, Loader):
         if root != self.package or (not self._forced and self._is_real(root, below)):
             return None
         if below and below not in self._known():
-            told = f"Proctor's alias of {root} has no module {fullname!r}"
+            reason = f"Proctor's replacement of {root} has no module {fullname!r}"
             hint = did_you_mean(fullname, [f"{root}.{known}" for known in self._known()])
-            raise ModuleNotFoundError(f"{told}{hint} (see {self._package.page})", name=fullname)
+            raise ModuleNotFoundError(f"{reason}{hint} (see {self._package.page})", name=fullname)
         return ModuleSpec(fullname, self, origin=f"alias of {self._package.home}", is_package=True)
 
     def _is_real(self, root: str, below: str) -> bool:
-        """The path may have grown since the alias was installed, as pytest's option pythonpath makes it grow."""
+        """Whether the real package is there now: pytest's option `pythonpath` extends the path after installing."""
         return not isinstance(sys.modules[root], Alias) if below else _is_installed(root)
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
@@ -111,7 +113,7 @@ class _Finder(MetaPathFinder, Loader):
         return
 
     def _homes(self, fullname: str) -> list[str]:
-        """The compat module of the same name, if there is one, then the one that has all names."""
+        """The compat module of the same name, if there is one, then the one with all names."""
         top = fullname.split(".")[1:2]
         own = [f"{self._package.home}.{top[0]}"] if top and top[0] in self._package.own_modules else []
         return [*own, self._package.home]
@@ -154,12 +156,12 @@ VARIABLE = "PROCTOR_ALIASES"
 
 
 def names_in(text: str) -> list[str]:
-    """The packages that a variable or an option names, with commas or spaces between them."""
+    """The names in a variable or an option, separated by commas or spaces."""
     return text.replace(",", " ").split()
 
 
 def run_script(arguments: Sequence[str]) -> None:
-    """Run a file as Python does, with the packages that `PROCTOR_ALIASES` names, or else all of them."""
+    """Run a file as Python does, with the aliases in `PROCTOR_ALIASES`, or else all of them."""
     if not arguments:
         sys.exit("usage: python -m proctor.compat.aliases FILE [ARGUMENTS]")
     for note in install_aliases(names_in(os.environ.get(VARIABLE, "")) or import_names()):

@@ -1,11 +1,11 @@
 """What a tool or package can add to Proctor, and how it is found.
 
-A plugin is one object. A package of your own declares it once, as an entry point in its `pyproject.toml`:
+A plugin is one object. Your package declares it once, as an entry point in its `pyproject.toml`:
 
     [project.entry-points."proctor.plugins"]
     acme = "acme_proctor:PLUGIN"
 
-and fills in what it brings:
+and lists what it adds:
 
     # acme_proctor/__init__.py
     from proctor.plugins import AgentKind, Command, Format, Plugin, Reporter
@@ -21,18 +21,18 @@ and fills in what it brings:
         commands=[Command(name="acme-hello", help="Greet from Acme.", target="acme_proctor.hello:command")],
     )
 
-`tests/outside_package` in the repository is this package, whole.
+`tests/outside_package` in the repository is the complete package.
 
-The tools that Proctor ships (`proctor.compat.*`), mutation testing and calibration come through the same door: each is
-a folder with a `plugin.py`, named in `SHIPPED`. To remove one is to delete its folder and its line here.
+The tools that Proctor ships (`proctor.compat.*`), mutation testing and calibration are plugins too: each is a folder
+with a `plugin.py`, listed in `SHIPPED`. To remove one is to delete its folder and its line here.
 
 A package with one thing may use an older group instead: `proctor.formats` (a module with `NAME`, `recognises` and
 `read`), `proctor.evaluators`, `proctor.reporters` or `proctor.agents` (name and object). Each entry is made into a
 plugin.
 
-A plugin is looked at whenever a file is loaded, so importing it must be cheap. Anything that takes time to import is
-given as `"module:name"`, like in an entry point, and is imported when it is first used; `load` does that. This module
-itself imports nothing of Proctor but `base.errors`, so every package above `base` may ask it.
+Plugins are imported whenever a file is loaded, so importing one must be cheap. Anything that takes time to import is
+written as `"module:name"`, as in an entry point, and imported by `load` when it is first used. This module imports only
+`base.errors` from Proctor, so that every package except `base` can use it.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Format:
     """A file format that suites can be read from."""
 
     name: str
-    """How `proctor list formats` and reports call it."""
+    """Its name in `proctor list formats` and in reports."""
     summary: str
     """What the files are, in a few words."""
     recognises: Callable[[Path, Json], bool]
@@ -90,7 +90,7 @@ class Format:
     """The suites in a file; raises `InvalidSuite` with every problem found."""
     suffixes: tuple[str, ...] = (".json", ".yaml", ".yml")
     file_names: tuple[str, ...] = ()
-    """Patterns such as `*.test.json`. A file so named that cannot be read is an error, not someone else's file."""
+    """Patterns such as `*.test.json`. A file with such a name that cannot be read is an error and not ignored."""
     collect_names: tuple[str, ...] = ()
     """Patterns of further names, or of a folder and a name, that files of this format often have. pytest looks into a
     file so named for `keys`; any other file it collects only if the command line names it."""
@@ -100,17 +100,17 @@ class Format:
     case_keys: frozenset[str] = frozenset()
     """Keys inside a case that only this format has. They count as `keys` where a file is searched and not parsed."""
     companions: tuple[str, ...] = ()
-    """Names of files that stand beside a suite and are not suites, such as `test_config.json`."""
+    """Names of files next to a suite that are not suites, such as `test_config.json`."""
     parse: Callable[[Path, str], Document] | str | None = None
     """Parses a file that is neither JSON nor YAML."""
     edit: Callable[[Path, str, Suite, Mapping[int, Case]], str] | str | None = None
     """The text of the file with some cases (by position) changed and every other line as it was."""
     unfinished: Callable[[], list[Suite]] | str | None = None
-    """Suites that are still being put together, such as one without cases yet, for `proctor dataset list`."""
+    """Suites that cannot run yet, such as one without cases, for `proctor dataset list`."""
     default_folder: Callable[[], Path | None] | str | None = None
-    """Where `proctor test` looks if no path is named: a folder that the tool's environment variables name."""
+    """Where `proctor test` looks if no path is passed: a folder from the tool's environment variables."""
     case_text: Callable[[Evaluable, Mapping[str, Json]], str] | str | None = None
-    """One case of this format, made of what a trace shows and the arguments of the call, for `trace to-case`."""
+    """The text of a case in this format, from a trace and the arguments of the call, for `trace to-case`."""
     agent_hint: str = ""
     """How a file of this format names its agent: a clause for an error message, such as "add `agent: app.py:agent`"."""
     refusal: Callable[[Json], str | None] = lambda data: None
@@ -123,13 +123,13 @@ class AgentKind:
 
     key: str
     build: Callable[[Json, Path | None], BaseAgent] | str
-    """Makes the agent from what stands under the key; the path is the folder that relative names refer to.
+    """Builds the agent from the value of the key; relative names start from the folder.
 
-    What is wrong is raised as `UsageError`, or as `InvalidSuite` with problems that say where under the key."""
+    Raises `UsageError`, or `InvalidSuite` with problems that say where below the key they are."""
     example: str
     """A line of YAML for `proctor list agents`."""
     check: Callable[[Json, Path | None], BaseAgent | None] | str | None = None
-    """The same without loading code of the user's, for `proctor doctor`; `None` if building loads none."""
+    """The same without loading user code, for `proctor doctor`; `None` if `build` loads none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,12 +140,12 @@ class Reporter:
     help: str
     write: Callable[[Run, RunVerdict, TextIO], None] | str
     suffix: str = ""
-    """The ending that selects this report, such as `.csv`; a suffix belongs to one report."""
+    """The suffix that selects this report, such as `.csv`; each suffix belongs to one report."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TraceFormat:
-    """A format of recorded traces beside OTLP: one record a line."""
+    """A format of recorded traces besides OTLP: one record per line."""
 
     name: str
     recognises: Callable[[Json], bool]
@@ -158,28 +158,28 @@ class TraceFormat:
 
 @dataclass(frozen=True, kw_only=True)
 class ImportName:
-    """A package that Proctor can stand in for: `import deepeval` gives Proctor's names if the project asks for it."""
+    """A package that Proctor can replace: `import deepeval` then gives Proctor's names, if the project turns it on."""
 
     home: str
     """The module that has all the names."""
     modules: tuple[str, ...] | str
     """The paths below the package that can be imported, such as `metrics.base_metric`."""
     own_modules: tuple[str, ...] = ()
-    """Modules of `home` that stand for the package's module of the same name, each with its own `__all__`."""
+    """Modules of `home` that replace the package's module of the same name, each with its own `__all__`."""
     page: str
     """The page of the documentation about it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class JudgeSpelling:
-    """A tool's own way to write a judge as an object, such as `{provider: openai, name: gpt-4o}`."""
+    """A tool's syntax for a judge as an object, such as `{provider: openai, name: gpt-4o}`."""
 
     keys: frozenset[str]
     """An object that has one of these keys is written this way."""
     naming_keys: frozenset[str]
-    """Those of them that name a judge; an object without them has options for a judge that is named elsewhere."""
+    """Those of the keys that name a judge; an object without them only has options."""
     read: Callable[[Fields], PanelSpec | None] | str
-    """The judges that the object means."""
+    """The judges that the object describes."""
     camel: bool = False
     """Whether keys may be written in camelCase too."""
 
@@ -208,7 +208,7 @@ class Template:
     folder: str
     """The package folder that holds the files, as `"package:folder"`; their names end in `.tmpl`."""
     test_arguments: tuple[str, ...] = ()
-    """What `proctor test` is called with; `@` stands before the name of a file of the project."""
+    """The arguments of `proctor test`; `@` marks the name of a file of the project."""
     shares: tuple[str, ...] = ()
     """Files of the plain template that the project has too, such as `agent.py`."""
 
@@ -221,15 +221,15 @@ class Plugin:
     formats: Sequence[Format] = ()
     agents: Sequence[AgentKind] = ()
     adapters: Sequence[type[Adapter] | Callable[[Any, Path | None], Agent | None] | str] = ()
-    """Adapters of agent frameworks. A function is called with whatever names an agent and with the folder of the file,
-    and returns the agent, or `None` if it does not know it."""
+    """Adapters of agent frameworks. A function is called with the reference of an agent and the folder of the file, and
+    returns the agent, or `None` if it does not recognize it."""
     evaluators: Mapping[str, str] = field(default_factory=dict)
     """Names of evaluators in files, and where each is: `"module:Class"`."""
     evaluator_aliases: Mapping[str, str] = field(default_factory=dict)
     """The tool's names for Proctor's evaluators: `"faithfulness"` is `"Faithfulness"`."""
     judge_spellings: Sequence[JudgeSpelling] = ()
     exports: Mapping[str, str] = field(default_factory=dict)
-    """Names of the tool that `from proctor import NAME` gives as well, and where each is: `"module:name"`."""
+    """Names of the tool that `from proctor import NAME` also provides, and where each is: `"module:name"`."""
     reporters: Sequence[Reporter] = ()
     trace_formats: Sequence[TraceFormat] = ()
     commands: Sequence[Command] = ()
@@ -244,7 +244,7 @@ class PluginError(UsageError):
 
 
 def plugins() -> Iterator[Plugin]:
-    """Every plugin, the shipped ones first. Other packages are looked through only if the iteration gets there."""
+    """Every plugin, the shipped ones first. Other packages are searched only if the iteration gets there."""
     yield from shipped_plugins()
     yield from installed_plugins()
 
@@ -258,7 +258,7 @@ def shipped_plugins() -> tuple[Plugin, ...]:
 @functools.cache
 def installed_plugins() -> tuple[Plugin, ...]:
     """The plugins of other packages; raises `PluginError` for one that cannot be loaded."""
-    from importlib.metadata import entry_points  # as heavy as asyncio, and most runs get by without it
+    from importlib.metadata import entry_points  # as slow to import as asyncio, and most runs do not need it
 
     found: list[Plugin] = []
     for entry in entry_points(group=ENTRY_POINTS):
@@ -307,20 +307,20 @@ def evaluator_alias(name: str) -> str | None:
 
 
 def exports_of_shipped_plugins() -> dict[str, str]:
-    """The place of each name that `proctor` exports for a tool of this package: its evaluators, and what it lists."""
+    """Where each name is that `proctor` exports for a shipped tool."""
     return {name: place for plugin in shipped_plugins() for name, place in plugin.exports.items()}
 
 
 def evaluators_of_shipped_plugins() -> dict[str, str]:
-    """The place of each evaluator that comes with a tool of this package, by name."""
+    """Where each evaluator of a shipped tool is, by name."""
     return {name: place for plugin in shipped_plugins() for name, place in plugin.evaluators.items()}
 
 
 def load(target: T | str) -> T:
-    """What a plugin names: `"module:name"` is imported, anything else is returned as it is.
+    """The target of a plugin: `"module:name"` is imported, anything else is returned unchanged.
 
-    Raises `PluginError` if another package names something that cannot be imported. An error in this package is a
-    defect, or an optional package that is missing, and is raised as it is.
+    Raises `PluginError` if a target of another package cannot be imported. An error in Proctor itself is a defect or a
+    missing optional package, and is not wrapped.
     """
     if not isinstance(target, str):
         return target

@@ -34,7 +34,7 @@ def test_an_agent_that_ends_the_process_is_no_pass(proctor_process: Command, sui
     suite(agent)
     ended = proctor_process("test", "suite.yaml")
     assert ended.code == 4
-    assert "before there was a result" in ended.err
+    assert "before a verdict" in ended.err
     assert "PASSED" not in ended.out
     assert "died" in proctor_process("runs").out
     resumed = proctor_process("test", "suite.yaml", "--resume", "--isolate")
@@ -54,7 +54,7 @@ def test_rescoring_with_an_evaluator_that_ends_the_process_does_not_pass(
     assert proctor_process("test", "suite.yaml").code == 0
     ended = proctor_process("rescore", "-e", "agents.py:exiting_check")
     assert ended.code == 4
-    assert "before there was a result" in ended.err
+    assert "before a verdict" in ended.err
 
 
 def test_a_thread_that_exits_ends_itself_alone(proctor_process: Command, suite: Command) -> None:
@@ -200,7 +200,7 @@ def test_record_with_an_agent_that_ends_the_process_writes_nothing_and_does_not_
     before = path.read_bytes()
     ended = proctor_process("record", "suite.yaml", "--accept-all")
     assert ended.code == 4
-    assert "before there was a result" in ended.err
+    assert "before a verdict" in ended.err
     assert path.read_bytes() == before
 
 
@@ -238,7 +238,7 @@ def test_no_command_ends_with_0_if_code_in_it_ends_the_process(
     (project / "sitecustomize.py").write_text(SABOTAGE)
     ended = proctor_process(*command, PYTHONPATH=str(project), ENDS_AT=module)
     assert ended.code == 4
-    assert "before there was a result" in ended.err
+    assert "before a verdict" in ended.err
 
 
 def test_a_store_that_is_still_open_when_python_ends_says_nothing(project: Path, environment: dict[str, str]) -> None:

@@ -57,12 +57,12 @@ def test_the_exit_code_is_the_verdict_whatever_the_process_ends_with(tmp_path: P
 def test_a_process_that_ends_without_a_verdict_is_an_error_that_names_what_ran(tmp_path: Path) -> None:
     code, _, err = end(start("send_heartbeat(60, 'desk/c3\\nverdict 0')\nos._exit(0)", tmp_path))
     assert code == 4
-    assert "exit code 0 during case desk/c3 verdict 0, before there was a result" in err
+    assert "exit code 0 during case desk/c3 verdict 0, before a verdict" in err
 
 
 def test_without_a_second_process_exiting_with_0_is_no_success_either(tmp_path: Path) -> None:
     code, _, err = end(start("assert not is_guarded()\nos._exit(0)", tmp_path, "run_unguarded"))
-    assert (code, "before there was a result" in err) == (4, True)
+    assert (code, "before a verdict" in err) == (4, True)
     assert end(start("raise SystemExit(0)", tmp_path, "run_unguarded"))[0] == 0
 
 
@@ -98,7 +98,7 @@ def test_a_descriptor_that_took_the_place_of_the_pipe_is_not_written_to(tmp_path
         "send_heartbeat(60, 'c')\nreport_exit_code(0)\nos._exit(0)"
     )
     code, _, err = end(start(body, tmp_path))
-    assert (code, "before there was a result" in err) == (4, True)
+    assert (code, "before a verdict" in err) == (4, True)
     assert {path.stat().st_size for path in tmp_path.glob("file*")} == {0}
 
 

@@ -22,7 +22,7 @@ Command = Callable[..., Any]
         ("s.json", b"[]", "s.json: is not a suite in any known format"),
         ("s.json", b"{}", "s.json: is not a suite in any known format"),
         ("s.json", b'{"case": []}', "it has 'case'; did you mean 'cases'?"),
-        ("s.json", b'{"cases": []}', "cases is empty; give at least one"),
+        ("s.json", b'{"cases": []}', "cases is empty; add at least one"),
         ("s.json", b'{"cases": 3}', "cases must be a list, not a number"),
         ("s.json", b'{"cases": [7]}', "cases[0] must be an object, not a number"),
         ("s.json", b'{"cases": [{"input": NaN}]}', "NaN is not JSON"),

@@ -124,7 +124,7 @@ def real(tmp_path: Path) -> Path:
 def test_an_installed_package_wins_and_that_is_said(real: Path) -> None:
     code, output = python(real, INSTALL.format("'deepeval'") + "from deepeval.metrics import WHO\nprint(WHO)")
     assert code == 0, output
-    assert "deepeval is installed and used as it is; write deepeval! for" in output
+    assert "deepeval is installed and is used; write deepeval! for" in output
     assert "the real one" in output
 
 
@@ -231,4 +231,4 @@ def test_pytest_says_that_the_installed_package_is_used(real: Path) -> None:
     (real / "test_it.py").write_text("import deepeval\ndef test_it(): assert deepeval.WHO\n", encoding="utf-8")
     code, output = pytest_in(real, PROCTOR_ALIASES="deepeval")
     assert code == 0, output
-    assert "proctor: deepeval is installed and used as it is" in output
+    assert "proctor: deepeval is installed and is used" in output

@@ -1,4 +1,4 @@
-"""What every other package may use, and what imports no other package of Proctor.
+"""Basics that every other package may use; they import no other package of Proctor.
 
 Errors, JSON, documents with positions, references to code, fingerprints, masking of secrets, locks, threads, event
 loops, and the guard process.

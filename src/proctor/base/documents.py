@@ -1,7 +1,7 @@
-"""Reading a document that people wrote: take each known key, say everything that is wrong, and where.
+"""Reads documents that people write, and collects everything that is wrong, with its line.
 
-A reader wraps the parsed data in a `Document` and walks it with `Fields`. Whatever is missing, of the wrong type or not
-known is collected; `Document.finish` raises one `InvalidSuite` with all of it.
+A reader wraps the parsed data in a `Document` and takes known keys with `Fields`. Keys that are missing, unknown or of
+the wrong type become problems; `Document.finish` raises one `InvalidSuite` with all of them.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Document:
         return self._lines(pointer)
 
     def position(self, pointer: Pointer) -> Position:
-        """Where the value at `pointer` is written, or its nearest parent that is."""
+        """Where the value at `pointer` is written, or its nearest parent that is in the file."""
         return Position(self.path, self.line(pointer))
 
     def positions_below(self, pointer: Pointer, name: str = "") -> dict[str, Position]:
@@ -71,7 +71,7 @@ class Document:
         return found
 
     def finish(self, *read: Any) -> None:
-        """Raise everything that was found, if anything was, with what could be `read` nevertheless."""
+        """Raise `InvalidSuite` if there are problems, with the suites as far as they could be `read`."""
         if self.problems:
             raise InvalidSuite(self.problems, read)
 
@@ -109,7 +109,7 @@ class Fields:
         self.document.problem((*self.pointer, self._spelling(name)), message)
 
     def has(self, name: str) -> bool:
-        """Whether the key is given; asking for a key makes it one that misspelt keys are compared with."""
+        """Whether the key is there; it is then also suggested for misspelled keys."""
         if not self._camel:
             self._asked.append(name)
             return name in self._data
@@ -147,20 +147,20 @@ class Fields:
         self._old_key_of[new] = old
 
     def take(self, name: str, default: Any = None) -> Any:
-        """The value as it stands, whatever its type."""
+        """The value of a key, of any type."""
         if not self._camel:
             self._known.append(name)
             return self._data.get(name, default)
         spellings = self._spellings(name)
-        seen_before = spellings[0] in self._known
+        was_taken = spellings[0] in self._known
         self._known.extend(spellings)
-        given = [spelling for spelling in spellings if spelling in self._data]
-        if len(given) > 1 and not seen_before:
-            self.problem(name, f"is given twice, as {given[0]} and {given[1]}")
-        return self._data[given[0]] if given else default
+        present = [spelling for spelling in spellings if spelling in self._data]
+        if len(present) > 1 and not was_taken:
+            self.problem(name, f"is there twice, as {present[0]} and {present[1]}; remove one of them")
+        return self._data[present[0]] if present else default
 
     def text(self, name: str, default: Any = None, *, required: bool = False, blank: bool = True) -> Any:
-        """A string. `blank=False` also refuses one with nothing in it."""
+        """A string. With `blank=False`, a blank one is a problem."""
         value = self._typed(name, (str,), "text", default, required)
         if not blank and isinstance(self.take(name), str) and not value.strip():
             self.problem(name, "must not be blank")
@@ -201,10 +201,10 @@ class Fields:
         return self._typed(name, (dict,), "an object", default, required)
 
     def items(self, name: str, *, required: bool = False, least: int = 0) -> list[Json] | None:
-        """A list, or `None` when there is none."""
+        """A list, or `None` if it is missing."""
         value: list[Json] | None = self._typed(name, (list,), "a list", None, required)
         if value is not None and len(value) < least:
-            self.problem(name, "is empty; give at least one" if least == 1 else f"needs at least {least} items")
+            self.problem(name, "is empty; add at least one" if least == 1 else f"needs at least {least} items")
         return value
 
     def texts(self, name: str, default: Any = None) -> Any:
@@ -223,28 +223,28 @@ class Fields:
         return [read(item, (*self.at(name), index)) for index, item in enumerate(value)]
 
     def inside(self, name: str) -> Fields | None:
-        """The fields of a nested object, or `None` when it is absent."""
+        """The fields of a nested object, or `None` if it is missing."""
         if self.take(name) is None:
             return None
         return Fields(self.document, self.take(name), self.at(name), camel=self._camel)
 
     def rest(self) -> dict[str, Json]:
-        """The keys not taken yet; `report_unknown_keys` does not report them after that."""
+        """The keys that were not taken yet; they then count as known."""
         left = {key: value for key, value in self._data.items() if key not in self._known}
         self._known.extend(left)
         return left
 
     def extensions(self) -> dict[str, Json]:
-        """The `x-` keys, which users may add freely."""
+        """The `x-` keys, which users may add."""
         own = {key: value for key, value in self._data.items() if key.startswith("x-")}
         self._known.extend(own)
         return own
 
     def report_unknown_keys(self, *, nulls: bool = False, ignored_by: str = "") -> list[str]:
-        """Report every key that is not known here, and return those that are wrong.
+        """Report every unknown key, and return those that are problems.
 
-        Where `nulls` are allowed, a key without a value says nothing. What `ignored_by` ignores too is a warning, said
-        once for each key, unless it looks like a known key that is misspelt.
+        With `nulls`, an unknown key without a value is not reported. If the tool `ignored_by` ignores unknown keys,
+        they are only warnings, once per key, unless one looks like a known key that is misspelled.
         """
         known, wrong = [*self._known, *self._asked], []
         unknown = [
@@ -254,7 +254,7 @@ class Fields:
         ]
         if len(unknown) > MAX_UNKNOWN_KEYS:
             say = self.document.warn if ignored_by else self.document.problem
-            say(self.pointer, f"has {len(unknown) - MAX_UNKNOWN_KEYS:,} more keys that are not known")
+            say(self.pointer, f"has {len(unknown) - MAX_UNKNOWN_KEYS:,} more unknown keys")
         for key in unknown[:MAX_UNKNOWN_KEYS]:
             if not ignored_by or did_you_mean(key, self._known, cutoff=MISSPELLING_SIMILARITY):
                 self.document.unknown_key((*self.pointer, key), f"is not a known key{did_you_mean(key, known)}")
@@ -262,7 +262,7 @@ class Fields:
                 continue
             message = f"is not a known key and is ignored, as {ignored_by} does"
             warnings = self.document.warnings
-            if all(said.message != message or not said.where.endswith(key) for said in warnings):
+            if all(warning.message != message or not warning.where.endswith(key) for warning in warnings):
                 self.document.warn((*self.pointer, key), message)
         return wrong
 
@@ -308,19 +308,19 @@ def _both_spellings(name: str) -> tuple[str, ...]:
 
 
 def json_type_name(value: Json) -> str:
-    """What a JSON value is, in words."""
+    """What messages call the type of a JSON value."""
     names = {dict: "an object", list: "a list", str: "text", bool: "true or false", type(None): "nothing"}
     return names.get(type(value), "a number" if isinstance(value, (int, float)) else type(value).__name__)
 
 
 MAX_UNKNOWN_KEYS = 100
-"""How many unknown keys of one object are named: each is compared with those that are known."""
+"""How many unknown keys of one object are reported: each is compared with all known ones, which takes time."""
 
 MISSPELLING_SIMILARITY = 0.8
-"""How alike two keys are of which one is probably the other, misspelt."""
+"""How similar an unknown key must be to a known one to count as misspelled."""
 
 
 def did_you_mean(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> str:
-    """A hint at what was probably meant."""
+    """`; did you mean 'x'?` for the most similar known name, or an empty string."""
     close = difflib.get_close_matches(name, list(dict.fromkeys(known)), n=1, cutoff=cutoff)
     return f"; did you mean {close[0]!r}?" if close else ""

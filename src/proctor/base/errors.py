@@ -1,4 +1,4 @@
-"""The one small hierarchy of errors that Proctor raises on purpose, and how any exception is shown in one line."""
+"""The exceptions that Proctor raises on purpose, and how any exception is shown in one line."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 MESSAGE_SECONDS = 1.0
 _PLAIN = frozenset({str, int, float, bool, type(None)})
 MAX_REASON_LENGTH = 100_000
-"""Characters of an exception's message that are kept."""
+"""How many characters of an exception's message are stored."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that is wrong in one file, said so that a person can go and fix it."""
+    """One thing that is wrong in one file, and where."""
 
     message: str
     path: Path | None = None
@@ -30,7 +30,7 @@ class Problem:
     where: str = ""
     """The place inside the document, as people write it: `evalCases[3].conversation`."""
     is_unknown_key: bool = False
-    """Whether nothing is wrong but a key that is not known."""
+    """Whether it is about an unknown key."""
 
     @classmethod
     def at(cls, position: Position | None, message: str, where: str = "", *, path: Path | None = None) -> Problem:
@@ -58,17 +58,17 @@ class UsageError(ProctorError):
 
 
 class InvalidSuite(ProctorError):
-    """One or more files cannot be used; carries every problem found, not only the first."""
+    """One or more suite files are invalid; has every problem, not only the first."""
 
     def __init__(self, problems: Iterable[Problem], partial_suites: Iterable[Any] = ()) -> None:
         self.problems: Sequence[Problem] = tuple(problems)
         self.partial_suites: Sequence[Any] = tuple(partial_suites)
-        """The suites as far as they could be read, so that what they name can be looked for all the same."""
+        """The suites as far as they could be read, so that the code they refer to can be checked too."""
         super().__init__("\n".join(str(problem) for problem in self.problems))
 
 
 class AgentFailed(ProctorError):
-    """The agent could not answer. `transient` failures are retried and, if they persist, are not held against it."""
+    """The agent could not answer. A `transient` failure is retried; if it persists, the outcome is an error."""
 
     def __init__(
         self, message: str, *, transient: bool = False, retry_after: float | None = None, places: Sequence[str] = ()
@@ -77,7 +77,7 @@ class AgentFailed(ProctorError):
         self.places = tuple(places)
         """Where in the user's files it happened, the outermost first, if it happened in another process."""
         self.retry_after = retry_after
-        """Seconds after which the service asked to be tried again."""
+        """Seconds after which the service allows another request."""
         super().__init__(message)
 
 
@@ -89,19 +89,19 @@ class AgentRaised(AgentFailed):
 
 
 class UnreadableReply(ProctorError):
-    """The agent answered with something the adapter cannot turn into a reply: the instrument's limit, not a verdict."""
+    """The agent answered with something that the adapter cannot turn into a reply: an error, not a failure."""
 
 
 class JudgeFailed(ProctorError):
-    """A language-model judge was needed and gave no usable verdict."""
+    """A judge was needed and gave no usable answer."""
 
 
 class NeedsModel(JudgeFailed):
-    """Nothing that is configured can ever answer an evaluator: an `error`, unless it is left out on purpose."""
+    """An evaluator needs a judge with a model, and none is configured: an error, unless `fast` skips it."""
 
 
 class BudgetSpent(JudgeFailed):
-    """The judge was not asked, since the budget is spent."""
+    """The judge was not called because the budget is spent."""
 
 
 class StoreError(ProctorError):

@@ -136,7 +136,7 @@ def run_unguarded(main: Callable[[], NoReturn]) -> NoReturn:
 
     def exit_without_verdict(status: int) -> NoReturn:
         if status == 0 and os.getpid() == pid:
-            _print_error("error: the process ended with exit code 0, before there was a result")
+            _print_error("error: the process ended with exit code 0, before a verdict")
             really_exit(NO_VERDICT)
         really_exit(status)
 
@@ -234,9 +234,8 @@ class _Parent:
     def _end_stuck_child(self) -> int:
         self._kill()
         _print_error(
-            f"error: {self._trials()} held the interpreter for more than its timeout of {self._limit:g} s, so that "
-            "nothing else could run; the run was ended. What was finished before is kept: --resume goes on with the "
-            "rest, --isolate ends such a trial alone"
+            f"error: {self._trials()} blocked the interpreter for longer than its timeout of {self._limit:g} s, so the "
+            "run was ended. Finished trials are saved; continue with --resume. With --isolate, only such a trial is ended"
         )
         return NO_VERDICT
 
@@ -247,13 +246,12 @@ class _Parent:
             number = os.WTERMSIG(status)
             if number in (*_FORWARDED, signal.SIGPIPE):
                 return 128 + number
-            how = f"was killed by {signal.Signals(number).name}"
+            how = f"was killed ({signal.Signals(number).name})"
         else:
             how = f"ended with exit code {os.WEXITSTATUS(status)}"
         during = f" during {self._trials()}" if self._label else ""
         _print_error(
-            f"error: the process {how}{during}, before there was a result. What was finished before is kept: "
-            "the same command with --resume goes on"
+            f"error: the process {how}{during}, before a verdict. Finished trials are saved; continue with --resume"
         )
         return NO_VERDICT
 

@@ -1,4 +1,4 @@
-"""Turns any Python value into plain JSON data, so that everything kept or compared is data and never code."""
+"""Turns any Python value into plain JSON data, so that everything stored or compared is data and never code."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Json: TypeAlias = Any
 
 
 class Unset(enum.Enum):
-    """The type of `UNSET`: nothing was given, which differs from `None` being given."""
+    """The type of `UNSET`: no value, which differs from the value `None`."""
 
     UNSET = "UNSET"
 
@@ -71,7 +71,7 @@ def to_json(value: object, *, _above: tuple[int, ...] = ()) -> Json:
             return [to_json(item, _above=within) for item in value]
         return _convert(value, within)
     except Exception:
-        return _shown(value)
+        return _repr(value)
 
 
 def _long_number(value: int) -> str:
@@ -85,7 +85,7 @@ def _key(key: object) -> str:
     return simple if isinstance(simple, str) else json.dumps(simple)
 
 
-def _shown(value: object) -> str:
+def _repr(value: object) -> str:
     try:
         return repr(value)
     except Exception as error:
@@ -149,7 +149,7 @@ def _foreign(value: Any, above: tuple[int, ...]) -> Json:
                 return to_json(convert(), _above=above)
             except Exception:  # noqa: S112  a conversion that fails is simply not the way
                 continue
-    return _shown(value)
+    return _repr(value)
 
 
 def parse_json_or_keep(value: Any) -> Json:

@@ -157,7 +157,7 @@ def test_problems_of_all_paths_come_together(write: Write, tmp_path: Path) -> No
     assert [problem.removeprefix(f"{tmp_path}/") for problem in problems(*paths, f"{tmp_path}/c.py:CASES")][1:4] == [
         "nowhere.yaml: cannot be read: No such file or directory",
         "nowhere.py: does not exist",
-        "b.yaml:1: cases is empty; give at least one",
+        "b.yaml:1: cases is empty; add at least one",
     ]
 
 

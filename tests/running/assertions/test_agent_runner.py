@@ -182,7 +182,7 @@ def test_cases_may_be_dicts_as_test_modules_write_them() -> None:
         ({"id": "a", "inputs": "hello"}, "a case has no 'inputs'; did you mean 'input'?"),
         ({"id": "a"}, "needs 'input'"),
         ("hello", "a case must be a Case or a dict with 'id' and 'input', not str"),
-        ({"id": "a", "input": "x", "expected_output_contains": []}, "is empty; give at least one word"),
+        ({"id": "a", "input": "x", "expected_output_contains": []}, "is empty; add at least one word"),
     ],
 )
 def test_what_is_not_a_case_is_refused_by_name(case: Any, told: str) -> None:

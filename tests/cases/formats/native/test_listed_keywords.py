@@ -62,7 +62,7 @@ def test_yaml_reads_as_json_does() -> None:
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        ([], "is empty; give at least one"),
+        ([], "is empty; add at least one"),
         ({"test_cases": []}, "test_cases is empty"),
         ({"test_cases": [LOAN], "TEST_CASES": [LOAN]}, "cannot be combined with"),
         ({"test_cases": LOAN}, "test_cases must be a list"),
