@@ -235,7 +235,7 @@ class _Parent:
         self._kill()
         _print_error(
             f"error: {self._trials()} blocked the interpreter for longer than its timeout of {self._limit:g} s, so the "
-            "run was ended. Finished trials are saved; continue with --resume. With --isolate, only such a trial is ended"
+            "run was ended. Finished trials are saved; continue with --resume, or use --isolate to end only that trial"
         )
         return NO_VERDICT
 

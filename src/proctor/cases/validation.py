@@ -109,7 +109,7 @@ def _message(kind_of_error: str, error: Any, context: Mapping[str, Any]) -> str:
     if kind_of_error == "string_too_short":
         return "must not be blank"
     if kind_of_error == "too_short":
-        return "is empty; give at least one" if context["min_length"] == 1 else f"needs {context['min_length']} items"
+        return "is empty; add at least one" if context["min_length"] == 1 else f"needs {context['min_length']} items"
     if kind_of_error == "too_long":
         return f"has {context['actual_length']} items; at most {context['max_length']} are allowed"
     if kind_of_error in ("literal_error", "enum"):

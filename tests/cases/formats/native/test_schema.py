@@ -78,7 +78,7 @@ def test_the_shipped_schema_is_the_generated_one_and_offers_the_evaluators() -> 
     shipped_text = resources.files("proctor").joinpath("schemas/suite.schema.json").read_text(encoding="utf-8")
     offered = json.loads(shipped_text)["$defs"]["EvaluatorWithOptions"]["properties"]
     assert shipped_text == schema_text({name: item["description"] for name, item in offered.items()})
-    assert offered["Contains"]["description"].startswith("The answer mentions any")
+    assert offered["Contains"]["description"].startswith("The answer contains any")
 
 
 @THOROUGH
