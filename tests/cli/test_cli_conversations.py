@@ -114,7 +114,7 @@ def test_matchers_work_in_the_result_that_is_expected_of_a_call(scored: Command,
 
 
 @pytest.mark.parametrize(
-    ("result", "said"), [("{id: {$nosuch: 1}}", "$nosuch"), ("{$predicate: 'app.py:agent'}", "can stand in args only")]
+    ("result", "said"), [("{id: {$nosuch: 1}}", "$nosuch"), ("{$predicate: 'app.py:agent'}", "allowed only in args")]
 )
 def test_what_is_no_matcher_in_a_result_is_refused_with_its_line(scored: Command, result: str, said: str) -> None:
     ended = scored(

@@ -167,7 +167,7 @@ def test_a_folder_becomes_one_suite_with_ids_made_distinct(proctor: Command, sui
     ended = proctor("dataset", "convert", "many", "one.yaml")
     assert ended.code == 0
     assert [case.id for case in load(["one.yaml"])[0].cases][3:] == ["talk-2", "words-2", "none-2"]
-    assert "case 'talk' is called 'talk-2'" in ended.err
+    assert "case 'talk' is renamed to 'talk-2'" in ended.err
 
 
 def test_half_a_surrogate_pair_is_kept_by_json_and_reported_lost_by_yaml(proctor: Command, project: Path) -> None:

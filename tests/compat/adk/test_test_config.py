@@ -152,7 +152,7 @@ def test_judge_options_and_rubrics_reach_the_evaluator_in_one_spelling(tmp_path:
         ),
         (
             {"criteria": {"safety_v1": 1}, "user_simulator_config": {"custom_instructions": "{% if x %}"}},
-            "only placeholders such as {{ stop_signal }} are understood",
+            "only placeholders such as {{ stop_signal }} are supported",
         ),
         ({"criteria": {"safety_v1": 1}, "live_model_config": {}}, "needs a live session"),
     ],
