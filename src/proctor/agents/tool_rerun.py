@@ -47,6 +47,10 @@ class ToolRerun:
             return to_text(self.result)
         return None if self.original is None else to_text(self.original)
 
+    def to_json(self) -> dict[str, Json]:
+        """The fields as JSON. `seen` and `differs` are earlier names of `original` and `changed`, for their readers."""
+        return {**to_json(self), "seen": to_json(self.original), "differs": self.changed}
+
 
 async def rerun_tools(
     calls: Iterable[ToolCall],

@@ -11,7 +11,7 @@ from proctor.agents.reply import ToolCall
 from proctor.agents.tool_rerun import TOOL_TIMEOUT_SECONDS, ToolRerun, rerun_tools
 from proctor.agents.tools import find_tools
 from proctor.base.errors import ProctorError
-from proctor.base.json_data import to_json, to_text
+from proctor.base.json_data import to_text
 from proctor.evaluators.declaration import evaluator
 from proctor.evaluators.evaluable import Evaluable
 from proctor.evaluators.evaluation import Evaluation, NothingToCompare
@@ -68,8 +68,7 @@ def _evaluation_of(reruns: Sequence[ToolRerun]) -> Evaluation:
     parts = [f"{same} of {len(compared)} calls return the same result when re-run", _listed(changed)]
     if other:
         parts.append(f"not compared: {_listed(other)}")
-    # `differs` and `seen` are the former names of `changed` and `original`, for readers of the JSON report.
-    calls = [to_json(rerun) | {"differs": rerun.changed, "seen": rerun.original} for rerun in reruns]
+    calls = [rerun.to_json() for rerun in reruns]
     return Evaluation(same / len(compared), "; ".join(filter(None, parts)), {"calls": calls})
 
 

@@ -90,7 +90,7 @@ def agent_run(trial: TrialResult, reexecuted: Sequence[ToolRerun] | None = None)
     calls = _calls(trial.replies)
     context = passages_of(trial.replies) if reexecuted is None else reexecuted_passages(reexecuted)
     if reexecuted is not None:
-        keys["reexecuted"] = [to_json(item) for item in reexecuted]
+        keys["reexecuted"] = [item.to_json() for item in reexecuted]
     return AgentRun(
         trial,
         **keys,
