@@ -1,8 +1,8 @@
 """The answers of a test session, and with `--proctor-reuse` those of earlier sessions.
 
-Suites and single tests send the same inputs, and pytest-xdist runs them in several processes. An answer is answer by
-question (a hash of the case's inputs), agent and trial number, whoever asked for it. The answers to single tests are
-stored apart from runs: the tests score them themselves, and they must not be part of the verdict of a run.
+Suites and single tests send the same inputs, and pytest-xdist runs them in several processes. An answer is found by
+question (a hash of the case's inputs), agent and trial number, wherever it was requested. The answers to single tests
+are stored apart from runs: the tests score them themselves, and they must not be part of the verdict of a run.
 """
 
 from __future__ import annotations
