@@ -102,7 +102,8 @@ def evidence_text(case: GatedCaseResult) -> str:
     if case.by_score and case.score is not None and case.baseline_score is not None:
         text += f"; it scored {case.score:.2f}, {case.baseline_score:.2f} in the baseline"
     if case.status is CaseStatus.UNDECIDED and case.trials_to_decide:
-        text += f"; {case.trials_to_decide} more failing trials would prove it"
+        more = f"{case.trials_to_decide} more failing trial{'s' if case.trials_to_decide > 1 else ''}"
+        text += f"; {more} would prove it"
     elif case.status is CaseStatus.UNDECIDED:
         text += "; its baseline is too short or too flaky to decide"
     return text
