@@ -120,7 +120,7 @@ def test_a_spent_budget_ends_the_run_early_and_resume_goes_on(proctor: Command, 
         stopped = proctor("test", "desk.json", "-j", "1", "--budget", "1")
         assert stopped.code == 4
         assert "stopped: the budget of $1.00 is spent ($1.20); 2 of 4 trials did not run" in stopped.out
-        assert "the cost of 2 judge calls is not known and not counted" in stopped.out
+        assert "the cost of 2 judge calls is unknown and not counted" in stopped.out
         resumed = proctor("test", "desk.json", "-j", "1", "--budget", "1", "--resume")
         assert (resumed.code, len(server.requests)) == (4 if "stopped" in resumed.out else 0, 4)
         assert "4 cases: 4 passed" in resumed.out

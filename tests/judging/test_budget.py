@@ -27,10 +27,10 @@ def test_an_unknown_cost_is_reported_and_not_taken_for_zero() -> None:
     budget = Budget(1.0)
     assert budget.uncounted_notice() == ""
     budget.spend(Usage(input_tokens=10))
-    assert budget.uncounted_notice() == "the cost of 1 judge call is not known and not counted"
+    assert budget.uncounted_notice() == "the cost of 1 judge call is unknown and not counted"
     budget.spend(None, "agent")
     budget.spend(None, "agent")
-    assert budget.uncounted_notice() == "the cost of 1 judge call and 2 answers is not known and not counted"
+    assert budget.uncounted_notice() == "the cost of 1 judge call and 2 answers is unknown and not counted"
     assert budget.spent == 0.0
 
 

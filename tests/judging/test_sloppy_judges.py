@@ -167,7 +167,7 @@ def geval(steps: Any, **given: Any) -> Any:
 )
 def test_steps_that_do_not_come_from_the_criteria_mark_nothing(steps: list[str]) -> None:
     with judge_server(geval(steps)) as server:
-        with pytest.raises(NoVerdict, match="evaluation_steps can give the steps instead"):
+        with pytest.raises(NoVerdict, match="write the steps yourself in evaluation_steps"):
             evaluated(GEval(criteria=CRITERIA), judges_at(server)[0])
         assert len(server.requests) == 2
 

@@ -101,8 +101,8 @@ def test_a_model_is_named_as_people_name_it(named: Any, provider: str, name: str
         ({"model": "openai:gpt-5", "api_key": "x"}, "did you mean 'api_key_env'?"),
         ({"temperature": 1}, "judge.temperature needs a model"),
         ("openai:gpt-5", "set OPENAI_API_KEY"),
-        ("litellm:gpt-4o", "say where with base_url"),
-        ("vllm:qwen", "say where with base_url, or set VLLM_BASE_URL"),
+        ("litellm:gpt-4o", "set base_url"),
+        ("vllm:qwen", "set base_url, or set VLLM_BASE_URL"),
         ("google:gemini-2.5-flash", "agent-proctor[google]"),
     ],
 )

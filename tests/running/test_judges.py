@@ -278,7 +278,7 @@ def test_trials_under_way_finish_when_the_budget_is_spent(tmp_path: Path) -> Non
 
 def test_a_cost_that_is_unknown_is_reported(tmp_path: Path) -> None:
     run, _ = _run(write_project(tmp_path, cases=2), judge=Scripted(), budget_usd=1.0)
-    assert run.unpriced_note == "the cost of 2 answers is not known and not counted"
+    assert run.unpriced_note == "the cost of 2 answers is unknown and not counted"
 
 
 def test_a_stored_run_still_says_who_judged(tmp_path: Path) -> None:

@@ -1,7 +1,12 @@
-"""The judges behind some evaluators, and the questions they are asked: for users who write evaluators with a judge.
+"""Judges: they answer the questions of evaluators, with a language model or by rules.
 
-The public names stand in `__init__.pyi`. Each is loaded when it is first used, because the engine imports this package
-in every run and most runs ask no judge.
+In: a `Question` (instructions, untrusted material, the shape of the reply). Out: a validated reply, an abstention
+(`CannotTell`) or a failure (`JudgeFailed`). `choosing` picks the judge, `panel` asks one or several, `model_judge` asks
+a model through cache, rate limit and budget, and `rule_judge` needs no model. Called by `JudgedEvaluator`, simulated
+users and calibration; this package knows no evaluator.
+
+The public names are in `__init__.pyi`. Each is loaded when it is first used, because the engine imports this package in
+every run and most runs ask no judge.
 """
 
 from __future__ import annotations

@@ -10,13 +10,13 @@ Payee = Literal["judge", "agent"]
 
 
 class Budget:
-    """What was spent on judges and agents. An unknown cost is counted as unknown, never as zero."""
+    """The money spent on judges and agents. An unknown cost is counted as unknown, never as zero."""
 
     def __init__(self, limit_usd: float | None = None) -> None:
         self.limit_usd = limit_usd
         self.spent = 0.0
         self.unknown: dict[Payee, int] = {"judge": 0, "agent": 0}
-        """The number of judge calls, or answers of agents, whose cost is unknown."""
+        """The number of judge calls and of agents' answers with an unknown cost."""
 
     def spend(self, usage: Usage | None, payee: Payee = "judge") -> None:
         """Count one call of a judge, or one answer of an agent."""
@@ -28,14 +28,14 @@ class Budget:
 
     @property
     def is_exhausted(self) -> bool:
-        """Whether no further request or trial should begin."""
+        """Whether no further request or trial should start."""
         return self.limit_usd is not None and self.spent >= self.limit_usd
 
     def uncounted_notice(self) -> str:
-        """A sentence on what the sum leaves out; empty when it leaves out nothing."""
+        """A sentence about costs that are not in the sum; empty if all are."""
         nouns: dict[Payee, tuple[str, str]] = {"judge": ("judge call", "judge calls"), "agent": ("answer", "answers")}
         parts = [f"{count:,} {nouns[who][count != 1]}" for who, count in self.unknown.items() if count]
-        return f"the cost of {' and '.join(parts)} is not known and not counted" if parts else ""
+        return f"the cost of {' and '.join(parts)} is unknown and not counted" if parts else ""
 
 
 class UncappedBudget(Budget):

@@ -13,11 +13,11 @@ from proctor.judging.judge import JudgeCallStore
 Entry = Mapping[str, Json]
 
 MAX_IN_MEMORY = 4096
-"""How many answers are held in memory where no store is given."""
+"""How many answers are held in memory if there is no store."""
 
 
 class MemoryCallStore:
-    """The latest answers, for as long as the process lives; used where no store is given."""
+    """The latest answers, in memory; used if there is no store."""
 
     def __init__(self) -> None:
         self._entries: dict[str, Entry] = {}
@@ -32,7 +32,7 @@ class MemoryCallStore:
 
 
 class _PendingCall:
-    """A call that is under way, and its result for the callers that wait for it."""
+    """A running call, and its result for the callers that wait for it."""
 
     def __init__(self) -> None:
         self.over = asyncio.Event()
@@ -50,7 +50,7 @@ class JudgeCache:
     async def get_or_ask(self, key: str, ask: Callable[[], Awaitable[Entry]]) -> tuple[Entry, bool]:
         """The entry of `key`, and whether this caller made no call for it.
 
-        A failure of `ask` reaches all callers that waited for it and is not kept, so that a later caller tries again.
+        A failure of `ask` reaches all callers that waited for it and is not stored, so a later caller tries again.
         If the calling task is cancelled, one of the waiting callers makes the call.
         """
         place = (asyncio.get_running_loop(), key)
@@ -85,10 +85,10 @@ class JudgeCache:
         try:
             return self._call_store.get(key)
         except StoreError:
-            return None  # an unreadable store is no reason to give no verdict: the judge is asked
+            return None  # the judge is asked instead
 
     def _keep(self, key: str, entry: Entry) -> None:
         try:
             self._call_store.put(key, entry)
         except StoreError:
-            return  # the verdict was paid for and stands; the failing store is reported when the trial is kept
+            return  # the reply is still good; the broken store is reported when the trial is stored

@@ -1,7 +1,7 @@
-"""What an evaluator asked of judges, and how long it waited for them to be free.
+"""The judge calls of an evaluator, and how long it waited for a free judge.
 
-Both are context variables, so that evaluators of concurrent trials never see each other's. Waiting in the queue of a
-judge is no fault of the evaluator, so it is excluded from the evaluator's timeout.
+Both are context variables, so evaluators of concurrent trials never see each other's. Time in the queue of a judge does
+not count towards the evaluator's timeout.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ def log_call(call: JudgeCall) -> None:
 
 
 def log_request(request: SentRequest) -> None:
-    """Add a request to what the current evaluator has sent, so that a timeout can say what took so long."""
+    """Add a request to those of the current evaluator, so that a timeout can report them."""
     waits = _WAITS.get()
     if waits is not None:
         waits.requests.append(request)
 
 
 class SentRequest:
-    """One request to a model: how many were under way with it, and how long it took."""
+    """One request to a model: how long it took, and how many were in flight."""
 
     def __init__(self, in_flight: Callable[[], int]) -> None:
         self._in_flight = in_flight
@@ -63,7 +63,7 @@ class SentRequest:
 
 
 def format_requests(requests: Sequence[SentRequest]) -> str:
-    """How long each request took, and how many were under way with it."""
+    """The duration of each request, and how many were in flight."""
     told = [str(request) for request in requests[:MAX_REQUESTS_LISTED]]
     return ", ".join(told) + (
         f", and {len(requests) - MAX_REQUESTS_LISTED} more" if len(requests) > MAX_REQUESTS_LISTED else ""
@@ -72,7 +72,7 @@ def format_requests(requests: Sequence[SentRequest]) -> str:
 
 MAX_REQUESTS_LISTED = 6
 GRACE_SECONDS = 1.0
-"""How long cancelled work may take to clean up before it is left behind."""
+"""The time that cancelled work has to clean up before it is abandoned."""
 
 
 class WaitTimer:
@@ -116,7 +116,7 @@ def count_waits(waits: WaitTimer) -> Iterator[None]:
 
 
 async def run_with_timeout(work: Callable[[], Awaitable[T]], seconds: float, waits: WaitTimer) -> T:
-    """What comes of `work` within `seconds`, without those that it waits for a judge; `TimeoutError` after that."""
+    """Return the result of `work`; raise `TimeoutError` after `seconds`, not counting waits for a judge."""
     began = time.monotonic()
     with count_waits(waits):
         task = asyncio.ensure_future(work())
@@ -134,7 +134,7 @@ async def run_with_timeout(work: Callable[[], Awaitable[T]], seconds: float, wai
 
 @contextmanager
 def waiting() -> Iterator[None]:
-    """Excluded from the evaluator's timeout: waiting in a queue is no fault of the evaluator."""
+    """Exclude the time inside from the evaluator's timeout."""
     waits = _WAITS.get()
     if waits is None:
         yield

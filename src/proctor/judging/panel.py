@@ -1,4 +1,8 @@
-"""Asks several judges, or one judge several times, and makes one verdict of their opinions."""
+"""Asks several judges, or one judge several times, and combines their results.
+
+A jury asks all judges; a cascade asks the next judge only if the score is close to the threshold. The median decides,
+and judges are not asked any more once their votes cannot change the outcome (`_votes_needed`).
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,7 @@ from proctor.judging.judge import CannotTell, Judge, Question, ReplyT
 
 
 class HasScore(Protocol):
-    """An opinion with a score, and perhaps a verdict of its own."""
+    """A result with a score, and maybe its own pass or fail."""
 
     @property
     def score(self) -> float: ...
@@ -27,11 +31,11 @@ HasScoreT = TypeVar("HasScoreT", bound=HasScore)
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One or more judges, and how their opinions become one."""
+    """One or more judges, and how their results are combined."""
 
     judges: tuple[Judge, ...]
     samples: int = 1
-    """How often each judge is asked; an odd number cannot tie."""
+    """How many times each judge is asked; an odd number cannot tie."""
     mode: Literal["jury", "cascade"] = "jury"
     """`jury`: all vote. `cascade`: the next judge is asked only when the score before is close to the threshold."""
     band: float = 0.15
@@ -45,7 +49,7 @@ class Panel:
 
 @dataclass(frozen=True, slots=True)
 class Vote:
-    """One opinion, or why there was none."""
+    """One result, or why there is none."""
 
     judge: str
     sample: int

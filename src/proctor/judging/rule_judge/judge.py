@@ -1,6 +1,8 @@
-"""The judge that needs no model, no key and no network: rules about words, numbers, dates, names and negations.
+"""The rule-based judge. It needs no model, no key and no network.
 
-`ANSWERS` has a rule for each kind of question it knows; its replies have the shape of a model's.
+How it works: `RULE_FOR_KIND` maps each known kind of question to a rule, which compares words, numbers, dates, names
+and negations. The replies have the same shape as a model's. A rule that cannot decide marks an item as unclear, and
+unless the question accepts that, the judge abstains: a guess would be a wrong score.
 """
 
 from __future__ import annotations

@@ -1,6 +1,9 @@
-"""Compares values under their labels: a number, date or name of a statement with those that the evidence gives.
+"""Compares the values (numbers, dates, names) of a statement with those of the evidence, by their labels.
 
-JSON, tables, lines such as `price: 12` and prose are read alike: the label of a value is the telling words beside it.
+How it works: the label of a value is the content words near it, in JSON, tables, lines such as `price: 12` and prose
+alike. A value is confirmed if the evidence has it with a similar label, and contradicted if another value fits its
+label clearly better. Looking for the number alone would confirm "the fee is 12" by a text in which 12 is the number of
+months.
 """
 
 from __future__ import annotations

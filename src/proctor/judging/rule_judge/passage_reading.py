@@ -1,4 +1,9 @@
-"""Reads one statement into terms (names and negations marked), numbers and dates, and lists the entities of a text."""
+"""Reads one statement into terms, with names, negations, numbers and dates, and lists the entities of a text.
+
+How it works: dates and numbers are found first, and the words between them become terms. Names are words with a capital
+that are not ordinary English words, since a sentence or a heading starts with a capital too. A negation denies the
+content words after it up to the end of its clause.
+"""
 
 from __future__ import annotations
 

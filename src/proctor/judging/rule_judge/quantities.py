@@ -1,6 +1,8 @@
 """Reads numbers with their units: `1,498`, `$1,498.00`, `twenty`, `10 percent`, `5 km`, `20th`, `1950s`, `3 pm`.
 
-Units of one dimension are compared in its base unit.
+How it works: one pattern finds digits, spelled numbers, ordinals and times of day. What follows is read as a scale
+(`million`), a sign or a unit. Units of one dimension are compared in its base unit, so `90 minutes` equals `1.5 hours`.
+A hedged number (`about 9000`) may stand for a more exact one, but not the other way around.
 """
 
 from __future__ import annotations

@@ -1,4 +1,9 @@
-"""Splits an answer into its statements: sentences, bullets, table rows, the entries of a JSON document."""
+"""Splits a text into statements: sentences, bullets, table rows, the entries of a JSON document.
+
+How it works: JSON becomes one statement per value with the path of its keys. Other text is cut into blocks (bullets,
+headings, `key: value` lines, table rows with their headers), and blocks into sentences. Cutting at every full stop
+would break abbreviations, initials and numbered lists.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,9 @@
 """Makes words comparable: folded letters, stems, synonyms, and the weight of a missing word.
 
+How it works: two words are the same if they share a key, which is their stem or the first of their synonyms. A word
+that is missing in a passage weighs nothing if it is grammar, little if it is common, and most if it is a name or a
+number.
+
 The word lists are short and written out, so that users can read what the rule-based judge knows of English.
 """
 
