@@ -251,7 +251,7 @@ def test_the_alarm_signal_of_an_application_is_left_alone() -> None:
 
 
 def test_two_cases_of_one_id_or_two_suites_of_one_name_are_refused_before_anything_runs() -> None:
-    with pytest.raises(InvalidSuite, match="2 cases with the id .case-0."):
+    with pytest.raises(InvalidSuite, match="2 cases with the id 'case-0'"):
         run(suite([*cases(2), case("case-0")]), agent=echo)
     with pytest.raises(InvalidSuite, match="more than one suite is called 'suite'"):
         run(suite(cases(1)), suite(cases(1, start=1)), agent=echo)
@@ -302,7 +302,7 @@ def test_a_case_that_nothing_scores_is_an_error_and_can_be_read_again(tmp_path: 
 
 @pytest.mark.parametrize("odd", [Case("mute", ()), replace(case("c"), id=" ")])
 def test_a_case_without_turns_or_without_an_id_is_refused(odd: Case) -> None:
-    with pytest.raises(InvalidSuite, match=r"no turns|blank"):
+    with pytest.raises(InvalidSuite, match=r"without turns|blank"):
         run(suite([odd]), agent=echo)
 
 
