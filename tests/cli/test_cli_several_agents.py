@@ -83,7 +83,7 @@ def test_a_suite_names_several_agents(proctor: Command, suite: Command, written:
         ("agents: nop", "must be an object of names and agents"),
         ("agents: []", "must be an object of names and agents"),
         ("agents: [nop, nop]", "has an agent twice"),
-        ("agents: {a: 3}", "has under 'a' no reference"),
+        ("agents: {a: 3}", "must have a reference"),
         ("agents: {a: nop}\nagent: nop", "cannot be combined with 'agent'"),
     ],
 )
