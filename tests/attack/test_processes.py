@@ -80,7 +80,7 @@ def test_code_that_holds_the_interpreter_is_ended_from_outside_and_its_case_name
     suite("holds_the_interpreter")
     ended = proctor_process("test", "suite.yaml", "--timeout", "0.5")
     assert ended.code == 4
-    assert "case c3 held the interpreter" in ended.err
+    assert "case c3 blocked the interpreter" in ended.err
     assert "--isolate" in ended.err
 
 

@@ -141,4 +141,4 @@ def test_a_child_that_stops_beating_is_ended_and_time_that_was_announced_is_allo
     body = "send_heartbeat(0.1, 'c1')\nextend_deadline(2)\ntime.sleep(6.5)\nsend_heartbeat(0.1, 'c2')\ntime.sleep(600)"
     code, _, err = end(start(body, tmp_path))
     assert code == 4
-    assert "case c2 held the interpreter" in err
+    assert "case c2 blocked the interpreter" in err
