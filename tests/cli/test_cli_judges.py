@@ -251,7 +251,7 @@ def test_embeddings_are_asked_for_once_and_found_again_in_the_next_run(proctor: 
         assert len(server.requests) == 3
     assert len(asked) == len(set(asked)) == 4
     assert "judge openai:e: 3 calls, 21 tokens" in first.out
-    assert "the cost of 3 judge calls and 3 answers is not known" in first.out
+    assert "the cost of 3 judge calls and 3 answers is unknown" in first.out
     assert "judge openai:e: 0 calls (3 from cache)" in again.out
     assert "the answer to question 1" in proctor("show", "--judge-calls", "-v").out
 

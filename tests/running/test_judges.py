@@ -342,7 +342,7 @@ def test_a_judge_behind_a_client_is_asked_once_like_any_other(tmp_path: Path) ->
 
 def test_a_judge_behind_a_client_is_paid_from_the_budget(tmp_path: Path) -> None:
     run, _ = _run(_client_project(tmp_path, "checks.py:by_client"), budget_usd=1.0)
-    assert "not known and not counted" in run.unpriced_note
+    assert "unknown and not counted" in run.unpriced_note
 
 
 def test_the_judge_of_the_caller_replaces_a_client(tmp_path: Path) -> None:

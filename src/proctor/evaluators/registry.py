@@ -310,7 +310,9 @@ def _instantiate(spec: EvaluatorSpec, target: Any, base: Path | None) -> Callabl
             message = f"{spec.name} needs {' and '.join(missing)}; write {{{spec.name}: {{{example}}}}}"
             raise UsageError(message) from None
         unknown = _unknown_parameter(target, arguments)
-        raise UsageError(f"{spec.name} {unknown}" if unknown else f"{spec.name}: {_message(error)}") from error
+        raise UsageError(
+            f"{spec.name} {unknown}" if unknown else f"{spec.name}: {_message(error, arguments)}"
+        ) from error
     if not callable(instance):
         raise UsageError(f"{spec.name} is a {type(instance).__name__}, which cannot be called")
     return instance  # type: ignore[no-any-return]
@@ -340,9 +342,12 @@ def _unknown_parameter(target: Any, arguments: Mapping[str, Any]) -> str:
     return "" if unknown is None else f"has no parameter {unknown!r}{did_you_mean(unknown, names)}"
 
 
-def _message(error: Exception) -> str:
-    """The message of an error in the arguments. Errors that are not about values keep their type."""
-    return str(error) if isinstance(error, ValueError) and str(error) else one_line(error)
+def _message(error: Exception, arguments: Mapping[str, Any]) -> str:
+    """What is wrong with the arguments, which are added if the error names none of them."""
+    text = str(error) if isinstance(error, ValueError) and str(error) else one_line(error)
+    if not arguments or any(name in text for name in arguments):
+        return text
+    return f"{text} ({', '.join(f'{name}={value!r}' for name, value in arguments.items())})"
 
 
 def _base_folder(target: type, base: Path | None) -> dict[str, Any]:

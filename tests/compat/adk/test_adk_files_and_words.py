@@ -172,7 +172,7 @@ def test_a_run_below_the_mean_is_not_a_junit_failure_where_the_case_passed(tmp_p
 
 def test_a_criterion_that_could_not_be_measured_is_said_aloud(tmp_path: Path) -> None:
     write(tmp_path, eval_set(turn("one", "hello one")), MEANS)
-    with pytest.warns(UserWarning, match="one: tool_trajectory_avg_score was skipped: no tool calls are expected"):
+    with pytest.warns(UserWarning, match="one: tool_trajectory_avg_score was skipped: the case does not say"):
         evaluate(echo, tmp_path, 1)
 
 

@@ -387,8 +387,7 @@ def test_a_case_in_which_everything_was_skipped_says_of_each_metric_why(tmp_path
     assert caught.value.failures == []
     told = [line for line in unmeasured.places if "skipped:" in line]
     assert told == [
-        "tool_trajectory_avg_score was skipped: "
-        "no tool calls are expected of this turn, nor is it said that none may be made",
+        "tool_trajectory_avg_score was skipped: the case does not say which tool calls it expects",
         "rubric_based_tool_use_quality_v1 was skipped: "
         "needs rubrics, in its settings or in the metadata of the case or turn",
     ]

@@ -28,11 +28,11 @@ def test_a_metric_has_no_score_and_is_pending() -> None:
     metric = FaithfulnessMetric(threshold=0.7)
     assert metric.measure(OPEN) is None
     assert (metric.score, metric.success, metric.error, metric.pending) == (None, None, None, True)
-    assert "cannot tell" in (metric.reason or "")
+    assert "cannot decide" in (metric.reason or "")
 
 
 def test_a_test_of_pytest_is_skipped_with_the_reason() -> None:
-    with pytest.raises(pytest.skip.Exception, match=r"pending: .*cannot tell"):
+    with pytest.raises(pytest.skip.Exception, match=r"pending: .*cannot decide"):
         assert_test(OPEN, [FaithfulnessMetric(), KeywordsMetric(any_of=["days"])])
 
 
@@ -45,7 +45,7 @@ def test_what_failed_fails_whatever_is_open() -> None:
 
 def test_outside_of_pytest_it_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PYTEST_CURRENT_TEST")
-    with pytest.warns(Inconclusive, match="cannot tell"):
+    with pytest.warns(Inconclusive, match="cannot decide"):
         assert_test(OPEN, [FaithfulnessMetric()])
 
 
@@ -61,5 +61,5 @@ def test_assert_pass_is_inconclusive_and_no_failure() -> None:
         eval_output=(NamedData("output", OPEN.actual_output),),
         retrieval_context=("Refunds take 5 days.",),
     )
-    with pytest.raises(pytest.skip.Exception, match="cannot tell"):
+    with pytest.raises(pytest.skip.Exception, match="cannot decide"):
         assert_pass_sync(lambda question: "", [OPEN.input], [Faithfulness()], evaluables=[seen])

@@ -177,7 +177,7 @@ OPENAI = {"provider": "openai", "name": "m", "endpoint": NOWHERE}
         ({"model": {**OPENAI, "api_version": "1"}}, "model.api_version does not apply to openai"),
         ({"model": {**OPENAI, "auth_provider": "bedrock"}}, "model.auth_provider is not supported"),
         ({"model": {**OPENAI, "seed": 3}}, "model.seed is not a known key"),
-        ({"model": {"provider": "azure_openai", "name": "m"}}, "say where with endpoint"),
+        ({"model": {"provider": "azure_openai", "name": "m"}}, "set endpoint"),
         ({"model": {"provider": "openai", "name": "m"}}, "model cannot be used: calling openai needs a key: set"),
         ({"model": {"provider": "groq", "name": "m"}}, "needs more packages: pip install 'agent-proctor[groq]'"),
         ({"claude": {"max_turns": 3}}, "claude does not apply to models of openai"),

@@ -20,7 +20,7 @@ def make_evaluable(output: Any, expectation: Any = UNSET, keywords: Keywords | N
 
 
 def test_without_an_expectation_there_is_neither_a_pass_nor_a_zero() -> None:
-    with pytest.raises(NothingToCompare, match="expectation"):
+    with pytest.raises(NothingToCompare, match="expected output"):
         Equality()(make_evaluable("None"))
 
 

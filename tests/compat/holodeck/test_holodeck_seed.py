@@ -148,6 +148,6 @@ def test_the_script_that_builds_arguments_for_an_evaluator() -> None:
 
 
 def test_the_same_script_without_a_model_says_that_the_rule_based_judge_cannot_tell() -> None:
-    with pytest.raises(EvaluationError, match=r"^FaithfulnessEvaluator: the rule-based judge cannot tell") as caught:
+    with pytest.raises(EvaluationError, match=r"^FaithfulnessEvaluator: the rule-based judge cannot decide") as caught:
         run_script(KWARGS, evaluator=FaithfulnessEvaluator())
     assert isinstance(caught.value, proctor.EvaluationPending)

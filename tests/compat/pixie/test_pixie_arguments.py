@@ -64,7 +64,7 @@ def test_an_expected_output_is_the_expectation() -> None:
     named = Evaluable(eval_input=[NamedData("q", 1)], expected_output="b")
     assert (named.expectation, named.expected_output) == ("b", "b")
     assert Native(eval_input=[NamedData("q", 1)], expected_output=None).expected_output is None
-    with pytest.raises(TypeError, match="are the same"):
+    with pytest.raises(TypeError, match="mean the same"):
         Native(expectation="a", expected_output="b")
 
 
