@@ -45,7 +45,7 @@ def test_a_filter_that_fits_nothing_names_the_cases_and_tags_there_are(hint: Com
 
 
 def test_an_evaluator_without_its_argument_says_which(hint: Command) -> None:
-    assert "'MaxCost' needs usd" in hint("test", "suite.yaml", "-e", "MaxCost").err
+    assert "MaxCost needs usd" in hint("test", "suite.yaml", "-e", "MaxCost").err
 
 
 def test_a_case_whose_only_evaluator_does_not_gate_says_that_nothing_gates_it(hint: Command) -> None:
