@@ -1,16 +1,19 @@
 """How often the gate is red, with and without a regression, and how many trials it takes.
 
 Simulated agents with known pass rates drive the shipped gate, so the truth is known; the gates that people write by
-hand are next to it. A last table shows how often `proctor compare` calls two runs of one and the same agent different.
+hand are simulated for comparison. Two more tables show what a provider with good and bad days does to the gate, and how
+often `proctor compare` calls two runs of the same agent different.
 
     python benchmarks/gate_accuracy.py                   # quick and rough
-    python benchmarks/gate_accuracy.py --suites 1000     # the figures of docs/gate.md; a few minutes
+    python benchmarks/gate_accuracy.py --suites 1000     # the figures of benchmarks/gate.md; a few minutes
+    python benchmarks/gate_accuracy.py --parts days --suites 1000
     python benchmarks/gate_accuracy.py --parts comparison --pairs 2000
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import random
 import sys
 from collections.abc import Callable, Iterator
@@ -189,6 +192,41 @@ def false_alarm_table(suites: int, seed: int, pool: ProcessPoolExecutor) -> Iter
         yield f"| {mixture} | {cases} | {recorded} | {100 * red:.1f} % | {100 * unsure:.1f} % | {runs:.2f} |"
 
 
+def on_a_day(rates: Rates, shift: float) -> Rates:
+    """The rates on a day on which the provider moves the log odds of every case by the same amount."""
+    certain = 1e-9
+    odds = ((min(max(rate, certain), 1 - certain)) for rate in rates)
+    return [1 / (1 + (1 - rate) / rate * math.exp(-shift)) for rate in odds]
+
+
+def simulate_days(setting: tuple[float, int, int, int]) -> tuple[float, float]:
+    """The share of red and of inconclusive suites if nothing changed but the day, with ten recorded trials per case."""
+    spread, days, suites, _ = setting
+    rng = random.Random(repr(setting))
+    red = unsure = 0
+    for _ in range(suites):
+        rates = usual_suite(rng, 50)
+        situation = Situation(rng, rates, on_a_day(rates, rng.gauss(0, spread)), [0] * len(rates))
+        for _ in range(days):
+            recorded = on_a_day(rates, rng.gauss(0, spread))
+            for past, rate in zip(situation.past, recorded, strict=True):
+                past += [rng.random() < rate for _ in range(10 // days)]
+        verdict, _ = proctor_gate(situation)
+        red += verdict == GateVerdict.REGRESSION
+        unsure += verdict == GateVerdict.INCONCLUSIVE
+    return red / suites, unsure / suites
+
+
+def day_table(suites: int, seed: int, pool: ProcessPoolExecutor) -> Iterator[str]:
+    yield "\nNothing changed, but the provider has good and bad days (50 cases, 10 recorded trials per case):\n"
+    yield "| standard deviation of a day's log odds | recorded on | red | inconclusive |"
+    yield "|---|---|---|---|"
+    settings = [(spread, days, suites, seed) for days in (1, 5) for spread in (0.0, 0.3, 0.5, 1.0)]
+    for (spread, days, *_), (red, unsure) in zip(settings, pool.map(simulate_days, settings), strict=True):
+        recorded = "1 day" if days == 1 else f"{days} days"
+        yield f"| {spread} | {recorded} | {100 * red:.1f} % | {100 * unsure:.1f} % |"
+
+
 def run_of(name: str, cases: list[Case], rates: Rates, repeats: int, rng: random.Random) -> Run:
     """A run in memory whose trials pass with the rate of their case."""
     trials = []
@@ -222,7 +260,7 @@ def false_differences(setting: tuple[int, int, int, int]) -> tuple[int, int]:
 
 
 def comparison_table(pairs: int, seed: int, pool: ProcessPoolExecutor) -> Iterator[str]:
-    yield f"\nTwo runs of one and the same agent, {pairs:,} pairs a row: how often they are called different\n"
+    yield f"\nTwo runs of one and the same agent, {pairs:,} pairs per row: how often they are called different\n"
     yield "| cases | trials per case | called worse or better | an evaluator is said to differ |"
     yield "|---|---|---|---|"
     settings = [(cases, repeats, pairs, seed) for cases, repeats in ((20, 1), (50, 1), (200, 1), (20, 3), (50, 5))]
@@ -240,7 +278,7 @@ def measure_gate_accuracy(suites: int) -> list[Row]:
     ]
 
 
-PARTS = ("gates", "mixtures", "comparison")
+PARTS = ("gates", "mixtures", "days", "comparison")
 
 
 def main() -> None:
@@ -258,6 +296,7 @@ def main() -> None:
         parts = {
             "gates": main_table(options, pool),
             "mixtures": false_alarm_table(options.suites, options.seed, pool),
+            "days": day_table(options.suites, options.seed, pool),
             "comparison": comparison_table(options.pairs, options.seed, pool),
         }
         for part in options.parts:
