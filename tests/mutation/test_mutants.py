@@ -211,6 +211,6 @@ def test_what_is_not_there_is_not_changed(text: str) -> None:
     assert [change(text, random.Random(0)) for change in changes] == [None, None, None]
 
 
-def test_the_page_on_mutants_lists_every_kind_as_it_is_shown() -> None:
+def test_the_page_on_mutation_testing_names_every_kind() -> None:
     page = (ROOT / "docs" / "mutation-testing.md").read_text(encoding="utf-8")
-    assert [kind for kind, words in MUTANT_KINDS.items() if f"| `{kind}` | {words}" not in page] == []
+    assert [kind for kind in MUTANT_KINDS if f"`{kind}`" not in page] == []
