@@ -205,7 +205,7 @@ def simulate_days(setting: tuple[float, int, int, int]) -> tuple[float, float]:
     rng = random.Random(repr(setting))
     red = unsure = 0
     for _ in range(suites):
-        rates = usual_suite(rng, 50)
+        rates = default_suite(rng, 50)
         situation = Situation(rng, rates, on_a_day(rates, rng.gauss(0, spread)), [0] * len(rates))
         for _ in range(days):
             recorded = on_a_day(rates, rng.gauss(0, spread))
