@@ -18,7 +18,7 @@ def main(target: Path) -> None:
     run = proctor.run("suite.yaml", agent="agent_wrong.py:agent", select=lambda suite, case: case.id in CASES)
     selected = " ".join(f"--case {name}" for name in CASES)
     command = f"proctor test suite.yaml --agent agent_wrong.py:agent {selected}"
-    picture = terminal_svg(run, proctor.judge(run), title="proctor", command=command, width=128)
+    picture = terminal_svg(run, proctor.verdict(run), title="proctor", command=command, width=128)
     target.write_text(picture, encoding="utf-8")
 
 

@@ -110,6 +110,7 @@ from proctor.results.run import (
 from proctor.results.verdict import (
     RunVerdict as RunVerdict,
     judge as judge,
+    verdict as verdict,
 )
 from proctor.running.assertions.agent_runner import (
     AgentRun as AgentRun,

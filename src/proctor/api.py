@@ -63,7 +63,7 @@ class RunParameters(TypedDict, total=False):
 
 
 def run(suites: Suites, agent: Any = None, **parameters: Unpack[RunParameters]) -> Run:
-    """Run suites, or the files that hold them, and return the run; `proctor.judge(run)` gives the verdict.
+    """Run suites, or the files that hold them, and return the run; `proctor.verdict(run)` gives the verdict.
 
     It can be called while an event loop is running, as in a notebook: that loop waits until the run is over. Code that
     should not wait can await `run_async`, which takes the same parameters:
@@ -90,7 +90,7 @@ def run(suites: Suites, agent: Any = None, **parameters: Unpack[RunParameters]) 
       only notebooks show one, and only without a `listener`.
 
     >>> run = proctor.run("shop.yaml", settings=proctor.Settings(repeat=2))
-    >>> verdict = proctor.judge(run)
+    >>> verdict = proctor.verdict(run)
     >>> verdict.outcome.value, verdict.exit_code, len(list(run.trials))
     ('failed', 1, 4)
 
@@ -110,7 +110,7 @@ async def run_async(suites: Suites, agent: Any = None, **parameters: Unpack[RunP
     """Run suites in the event loop that is running, and return the run; the parameters are those of `run`.
 
     >>> run = asyncio.run(proctor.run_async("shop.yaml", agent="oracle"))
-    >>> proctor.judge(run).outcome.value
+    >>> proctor.verdict(run).outcome.value
     'passed'
     """
     if unknown := next((name for name in parameters if name not in RunParameters.__annotations__), None):

@@ -44,7 +44,7 @@ def test_tokens_of_a_known_model_cost_something_and_are_marked_as_an_estimate() 
     run = cost_of({"input_tokens": 1_000_000, "output_tokens": 0, "model": MODEL})
     [trial] = run.trials
     assert trial.usage == Usage(1_000_000, 0, 0.15, model=MODEL, estimated=True)
-    verdict = proctor.judge(run)
+    verdict = proctor.verdict(run)
     assert (verdict.cost_usd, verdict.estimated) == (pytest.approx(0.15), True)
 
 

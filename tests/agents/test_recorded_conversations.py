@@ -90,10 +90,10 @@ def test_keywords_are_looked_for_in_a_whole_conversation_where_asked() -> None:
     def outcome(**options: Any) -> str:
         spec = EvaluatorSpec("Contains", {"all": ["flight", "hotel"], **options})
         run = proctor.run(Suite("s", (Case("c", (Turn("a"), Turn("b"))),), (spec,)), agent)
-        return str(proctor.judge(run).outcome)
+        return str(proctor.verdict(run).outcome)
 
     assert outcome(conversation=True) == "passed"
     assert outcome() == "failed"
     pattern = EvaluatorSpec("Regex", {"pattern": "(?s)Flight.*Hotel", "conversation": True})
     run = proctor.run(Suite("s", (Case("c", (Turn("a"), Turn("b"))),), (pattern,)), agent)
-    assert str(proctor.judge(run).outcome) == "passed"
+    assert str(proctor.verdict(run).outcome) == "passed"

@@ -19,7 +19,7 @@ def test_suites_are_run_from_paths_and_objects_alike(tmp_path: Path) -> None:
         assert [trial.case.id for trial in proctor.run(given).trials] == ["a"]
     mixed = proctor.run([suite, other])
     assert [trial.case.id for trial in mixed.trials] == ["a", "b"]
-    assert proctor.judge(mixed).exit_code == 0
+    assert proctor.verdict(mixed).exit_code == 0
 
 
 def test_what_the_command_line_can_do_with_a_store_python_can_do_too(tmp_path: Path) -> None:

@@ -223,7 +223,7 @@ def test_a_suite_with_nothing_but_pending_scores_is_pending_and_never_passes(tmp
 
     run = proctor.run(suite, agent=lambda question: question)
 
-    verdict = proctor.judge(run)
+    verdict = proctor.verdict(run)
     (trial,) = run.trials
     (score,) = trial.scores
     assert (trial.outcome, verdict.outcome, verdict.exit_code) == ("pending", "pending", 3)

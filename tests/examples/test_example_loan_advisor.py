@@ -84,7 +84,7 @@ def verdicts() -> Verdicts:
 
     def look_up(format_name: str, agent: str) -> dict[str, proctor.Outcome]:
         if (format_name, agent) not in known:
-            (suite,) = proctor.judge(run(format_name, agent)).suites
+            (suite,) = proctor.verdict(run(format_name, agent)).suites
             known[format_name, agent] = {case.case_id: case.outcome for case in suite.cases}
         return known[format_name, agent]
 

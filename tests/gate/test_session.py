@@ -13,7 +13,7 @@ from proctor.gate.session import GateSession
 from proctor.gate.settings import GateSettings
 from proctor.results.gate_result import CaseStatus, GateResult, GateVerdict
 from proctor.results.run import Outcome, Run, Score, SuiteInfo, TrialResult, TrialSummary
-from proctor.results.verdict import judge
+from proctor.results.verdict import verdict
 
 PASSED, FAILED, ERROR = Outcome.PASSED, Outcome.FAILED, Outcome.ERROR
 
@@ -82,7 +82,7 @@ def test_a_case_that_broke_makes_its_suite_and_the_run_red_and_says_where_it_dif
     }
     assert found.reason.startswith("case-3 regressed: 10/10 in the baseline, 0/")
     assert found.baseline == "desk.baseline.jsonl"
-    assert judge(run).outcome is FAILED
+    assert verdict(run).outcome is FAILED
 
 
 def test_a_failing_conversation_is_compared_with_a_passing_one_of_the_run() -> None:

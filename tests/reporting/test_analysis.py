@@ -29,17 +29,17 @@ from proctor.cases.suite import Case, ExpectedCall, Turn
 from proctor.reporting.analysis import Analysis, analyze, write_markdown
 from proctor.reporting.failure_causes import error_class, normalize_reason
 from proctor.results.run import Run
-from proctor.results.verdict import judge
+from proctor.results.verdict import verdict
 
 
 def look(*trials: object, **rest: object) -> Analysis:
     run = make_run(list(trials), **rest)  # type: ignore[arg-type]
-    return analyze(run, judge(run))
+    return analyze(run, verdict(run))
 
 
 def markdown(run: Run) -> str:
     out = io.StringIO()
-    write_markdown(analyze(run, judge(run)), out)
+    write_markdown(analyze(run, verdict(run)), out)
     return out.getvalue()
 
 
@@ -263,7 +263,7 @@ def test_without_prices_tokens_say_what_is_dear() -> None:
 
 def test_the_same_run_gives_the_same_analysis() -> None:
     assert markdown(small_run()) == markdown(small_run())
-    assert to_json(analyze(small_run(), judge(small_run()))) == to_json(analyze(small_run(), judge(small_run())))
+    assert to_json(analyze(small_run(), verdict(small_run()))) == to_json(analyze(small_run(), verdict(small_run())))
 
 
 def test_an_empty_run_can_be_analysed() -> None:

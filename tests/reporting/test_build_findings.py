@@ -15,7 +15,7 @@ from proctor.cases.formats.loading import case_positions
 from proctor.cases.suite import Criteria
 from proctor.reporting import build_findings
 from proctor.reporting.build_findings import MAX_ANNOTATIONS, annotation_lines, findings
-from proctor.results.verdict import judge
+from proctor.results.verdict import verdict
 
 YAML = """name: support
 agent: a.py:agent
@@ -67,7 +67,7 @@ def _two_failures(tmp_path: Path, reason: str = "") -> list[str]:
     (tmp_path / "support.yaml").write_text(YAML, encoding="utf-8")
     trials = [trial("one"), trial("two", FAILED), trial("three", ERROR, reason=reason or "no connection")]
     run = make_run(trials)
-    return list(annotation_lines(findings(run, judge(run), {"GITHUB_WORKSPACE": str(tmp_path.parent)})))
+    return list(annotation_lines(findings(run, verdict(run), {"GITHUB_WORKSPACE": str(tmp_path.parent)})))
 
 
 def test_failures_are_annotated_at_their_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,7 +88,7 @@ def test_words_of_an_agent_end_no_command_and_begin_none(tmp_path: Path, monkeyp
     assert "%250A" in lines[1]
     names = [trial("a,line=1::x\n::error::y", FAILED), trial("b" * 5_000, FAILED)]
     run = make_run(names)
-    for line in annotation_lines(findings(run, judge(run), {})):
+    for line in annotation_lines(findings(run, verdict(run), {})):
         head, _, _ = line.removeprefix("::error ").partition("::")
         assert set(re.findall(r"(?:^|,)(\w+)=", head)) == {"file", "line", "title"}
         assert len(line) < 2_000
@@ -97,15 +97,15 @@ def test_words_of_an_agent_end_no_command_and_begin_none(tmp_path: Path, monkeyp
 def test_a_case_that_its_suite_lets_fail_is_a_warning() -> None:
     trials = [trial("one"), trial("two"), trial("three", FAILED)]
     run = make_run(trials, criteria=Criteria(pct=0.5))
-    assert judge(run).exit_code == 0
-    [line] = annotation_lines(findings(run, judge(run), {}))
+    assert verdict(run).exit_code == 0
+    [line] = annotation_lines(findings(run, verdict(run), {}))
     assert line.startswith("::warning ")
     assert "title=support/three failed::" in line
 
 
 def test_no_more_annotations_are_written_than_are_shown() -> None:
     run = make_run([trial(f"c{number}", FAILED) for number in range(25)])
-    lines = list(annotation_lines(findings(run, judge(run), {})))
+    lines = list(annotation_lines(findings(run, verdict(run), {})))
     assert len(lines) == MAX_ANNOTATIONS + 1
     assert lines[-1].startswith("::notice title=Proctor::15 more cases did not pass")
 
@@ -120,7 +120,7 @@ def test_the_code_quality_report_has_an_entry_for_each_case_that_did_not_pass(
 
     def written() -> list[dict[str, object]]:
         out = io.StringIO()
-        build_findings.write(run, judge(run), out)
+        build_findings.write(run, verdict(run), out)
         return json.loads(out.getvalue())
 
     entries = written()

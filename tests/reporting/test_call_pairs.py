@@ -21,7 +21,7 @@ def trial_of(calls: list[ToolCall], tools: list[ExpectedCall] | None, *specs: Ev
     suite = Suite("s", (Case("c", (Turn("go", expected),)),), specs)
     run = proctor.run(suite, lambda question: Reply("Done.", tuple(calls)))
     [trial] = run.trials
-    [cluster] = analyze(run, proctor.judge(run)).clusters
+    [cluster] = analyze(run, proctor.verdict(run)).clusters
     return cluster, trial
 
 

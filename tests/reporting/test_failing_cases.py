@@ -4,7 +4,7 @@ from reporting_samples import ERROR, FAILED, PASSED, OnePass, make_run, score, s
 
 from proctor.cases.suite import Criteria
 from proctor.reporting.failing_cases import failing_cases
-from proctor.results.verdict import judge
+from proctor.results.verdict import verdict
 
 
 def test_failing_trials_are_one_entry_per_case_with_each_reason_counted() -> None:
@@ -12,7 +12,7 @@ def test_failing_trials_are_one_entry_per_case_with_each_reason_counted() -> Non
     crashed = [trial("a", FAILED, None, number=4, reason="the agent raised KeyError: 'x'")]
     run = make_run([trial("a"), *wrong, *crashed, trial("b")])
 
-    (case,) = failing_cases(run, judge(run))
+    (case,) = failing_cases(run, verdict(run))
 
     assert (case.suite, case.case_id, case.outcome, case.share) == ("support", "a", FAILED, "1/4 passed")
     assert case.is_flaky
@@ -30,7 +30,7 @@ def test_failed_cases_come_first_then_errors_then_cases_that_passed_although_a_t
     wrong = [trial("wrong", FAILED, number=n) for n in (1, 2, 3)]
     run = make_run([*majority, *broken, *wrong], criteria=Criteria(trials="majority"))
 
-    found = [(case.case_id, case.outcome, case.share) for case in failing_cases(run, judge(run))]
+    found = [(case.case_id, case.outcome, case.share) for case in failing_cases(run, verdict(run))]
 
     assert found == [
         ("wrong", FAILED, "0/3 passed"),
@@ -42,13 +42,13 @@ def test_failed_cases_come_first_then_errors_then_cases_that_passed_although_a_t
 def test_a_case_that_failed_and_broke_tells_both_numbers() -> None:
     run = make_run([trial("a", FAILED), trial("a", ERROR, None, number=2, reason="the network was down")])
 
-    (case,) = failing_cases(run, judge(run))
+    (case,) = failing_cases(run, verdict(run))
 
     assert case.share == "0/2 passed, 1 error"
 
 
 def test_a_case_with_one_trial_is_not_counted() -> None:
-    assert [case.share for case in failing_cases(small_run(), judge(small_run()))] == ["", "1/2 passed", "", ""]
+    assert [case.share for case in failing_cases(small_run(), verdict(small_run()))] == ["", "1/2 passed", "", ""]
 
 
 def test_no_more_trials_are_read_than_the_reasons_that_are_wanted_need() -> None:
@@ -56,7 +56,7 @@ def test_no_more_trials_are_read_than_the_reasons_that_are_wanted_need() -> None
     stream = OnePass(100, make_run(trials).trials.__getitem__)
     run = make_run(trials, stream=stream)
 
-    cases = failing_cases(run, judge(run), max_with_reasons=3)
+    cases = failing_cases(run, verdict(run), max_with_reasons=3)
 
     assert len(cases) == 100
     assert [len(case.reasons) for case in cases[:4]] == [1, 1, 1, 0]

@@ -14,7 +14,7 @@ import proctor
 from proctor.agents.reply import Reply, ToolCall, Usage
 from proctor.reporting import json_report
 from proctor.results.run import Score, TrialResult
-from proctor.results.verdict import judge
+from proctor.results.verdict import verdict
 
 SCHEMA = json.loads((Path(proctor.__file__).parent / "schemas" / "report.schema.json").read_text(encoding="utf-8"))
 VALIDATOR = jsonschema_rs.validator_for(SCHEMA)
@@ -69,7 +69,7 @@ def test_the_verdict_is_the_one_that_was_given() -> None:
     run = small_run()
     data = document(run)
 
-    assert data["verdict"]["exit_code"] == judge(run).exit_code
+    assert data["verdict"]["exit_code"] == verdict(run).exit_code
     assert data["suites"][1]["verdict"]["reason"] == "1 of 2 cases passed"
 
 
@@ -107,7 +107,7 @@ def test_five_thousand_trials_are_written_one_at_a_time() -> None:
     stream = OnePass(5_000, trials.__getitem__)
     run = make_run(trials, stream=stream)
     out = Longest()
-    json_report.write(run, judge(run), out)
+    json_report.write(run, verdict(run), out)
 
     assert stream.made == 5_000
     assert len(json.loads(out.getvalue())["trials"]) == 5_000

@@ -15,12 +15,12 @@ from proctor import plugins
 from proctor.base.errors import StoreError, UsageError
 from proctor.reporting.reporters import write_reports
 from proctor.reporting.terminal.progress import terminal_svg
-from proctor.results.verdict import judge
+from proctor.results.verdict import verdict
 
 
 def write(targets: dict[str, object], run: object = None, **environ: str) -> list[str]:
     run = small_run() if run is None else run
-    return write_reports(run, judge(run), {name: str(path) for name, path in targets.items()}, environ)
+    return write_reports(run, verdict(run), {name: str(path) for name, path in targets.items()}, environ)
 
 
 def test_each_report_lands_where_it_was_asked_for(tmp_path: Path) -> None:
@@ -169,7 +169,7 @@ def test_a_step_summary_that_cannot_be_written_is_shown(tmp_path: Path) -> None:
 
 def test_the_picture_is_the_same_for_the_same_run_and_loads_nothing() -> None:
     run = small_run()
-    first, second = (terminal_svg(run, judge(run), title="proctor test", command="proctor test") for _ in range(2))
+    first, second = (terminal_svg(run, verdict(run), title="proctor test", command="proctor test") for _ in range(2))
 
     assert first == second
     assert first.startswith("<svg")

@@ -15,17 +15,17 @@ from proctor.agents.reply import Reply
 from proctor.base.own_files import SCORE_COLUMNS
 from proctor.cases.suite import Case, EvaluatorSpec, Expected, Suite, Turn
 from proctor.reporting.tables import csv_safe, write
-from proctor.results.verdict import judge
+from proctor.results.verdict import verdict
 from proctor.running.run import RunRequest, run_suites
 from proctor.running.settings import RunOptions
 
 
 def rows(*cases: Case, agent: Any = lambda question: question) -> list[dict[str, str]]:
     suite = Suite("desk", cases, evaluators=(EvaluatorSpec("ExactMatch"),))
-    run, verdict = run_suites(RunRequest([suite], RunOptions(), agent=agent))
+    run, result = run_suites(RunRequest([suite], RunOptions(), agent=agent))
     out = io.StringIO()
-    write(run, verdict, out)
-    assert judge(run) == verdict
+    write(run, result, out)
+    assert verdict(run) == result
     return list(csv.DictReader(io.StringIO(out.getvalue())))
 
 
@@ -86,6 +86,6 @@ def test_text_that_utf8_cannot_hold_is_written_to_a_file_all_the_same(tmp_path: 
     from proctor.reporting.reporters import write_reports
 
     suite = Suite("desk", (Case("a", (Turn("bad \ud800", Expected("x")),)),), evaluators=(EvaluatorSpec("ExactMatch"),))
-    run, verdict = run_suites(RunRequest([suite], RunOptions(), agent=lambda question: question))
-    write_reports(run, verdict, {"csv": str(tmp_path / "r.csv")})
+    run, result = run_suites(RunRequest([suite], RunOptions(), agent=lambda question: question))
+    write_reports(run, result, {"csv": str(tmp_path / "r.csv")})
     assert "bad \\ud800" in (tmp_path / "r.csv").read_text(encoding="utf-8")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from proctor.cases.suite import Criteria
 from proctor.results.run import Outcome, Run, Score, ScoreRow, SuiteInfo, TrialSummary
-from proctor.results.verdict import RunVerdict, SuiteVerdict, case_outcome, judge, suite_verdict, trial_outcome
+from proctor.results.verdict import RunVerdict, SuiteVerdict, case_outcome, suite_verdict, trial_outcome, verdict
 
 PASSED, FAILED, ERROR, SKIPPED, PENDING = Outcome
 Rule = Literal["all", "any", "majority"]
@@ -42,7 +42,7 @@ def judged(
 def of_run(*suites: Sequence[TrialSummary], note: str = "", interrupted: bool = False) -> RunVerdict:
     infos = [replace(info(planned=len(trials)), name=f"s{number}") for number, trials in enumerate(suites)]
     summaries = [replace(item, suite=f"s{number}") for number, trials in enumerate(suites) for item in trials]
-    return judge(Run("id", 0.0, tuple(infos), summaries, (), note=note, interrupted=interrupted))
+    return verdict(Run("id", 0.0, tuple(infos), summaries, (), note=note, interrupted=interrupted))
 
 
 def completions(outcomes: Sequence[Outcome]) -> Iterator[tuple[Outcome, ...]]:

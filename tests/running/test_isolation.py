@@ -133,6 +133,6 @@ def test_two_runs_at_once_in_one_event_loop_do_not_mix() -> None:
         return await asyncio.gather(first, second)
 
     for result in asyncio.run(both()):
-        assert proctor.judge(result).exit_code == 0
+        assert proctor.verdict(result).exit_code == 0
         for trial in result.trials:
             assert {call.arguments["key"].split("/")[0] for call in trial.replies[0].tool_calls} == {trial.case.id}

@@ -22,14 +22,14 @@ from proctor.results.store.store import Store
 
 
 def test_a_run_from_ordinary_code() -> None:
-    assert proctor.judge(proctor.run(suite(cases(3)), echo)).exit_code == 0
+    assert proctor.verdict(proctor.run(suite(cases(3)), echo)).exit_code == 0
 
 
 def test_a_run_inside_an_event_loop() -> None:
     async def main() -> Any:
         return await proctor.run_async(suite(cases(3)), echo_async)
 
-    assert proctor.judge(asyncio.run(main())).exit_code == 0
+    assert proctor.verdict(asyncio.run(main())).exit_code == 0
 
 
 @pytest.mark.parametrize("agent", [echo, echo_async])
@@ -37,7 +37,7 @@ def test_the_synchronous_form_works_inside_an_event_loop_as_notebooks_have_one(a
     async def main() -> Any:
         return proctor.run(suite(cases(3)), agent)
 
-    assert proctor.judge(asyncio.run(main())).exit_code == 0
+    assert proctor.verdict(asyncio.run(main())).exit_code == 0
 
 
 def test_what_goes_wrong_in_a_run_inside_an_event_loop_reaches_its_caller() -> None:
@@ -74,7 +74,7 @@ def test_an_interrupted_run_inside_an_event_loop_is_stored_as_interrupted(tmp_pa
 
 def test_runs_in_threads() -> None:
     def in_thread(number: int) -> int:
-        return proctor.judge(proctor.run(suite(cases(20), name=f"suite-{number}"), echo)).exit_code
+        return proctor.verdict(proctor.run(suite(cases(20), name=f"suite-{number}"), echo)).exit_code
 
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(in_thread, range(4))) == [0] * 4
@@ -84,7 +84,7 @@ def test_a_run_in_a_thread_while_an_event_loop_runs_here() -> None:
     async def main() -> Any:
         return await asyncio.to_thread(proctor.run, suite(cases(3)), echo)
 
-    assert proctor.judge(asyncio.run(main())).exit_code == 0
+    assert proctor.verdict(asyncio.run(main())).exit_code == 0
 
 
 def test_a_run_inside_an_event_loop_leaves_other_tasks_alone() -> None:
@@ -281,4 +281,4 @@ def test_an_answer_that_comes_after_the_loop_has_ended_has_no_effect() -> None:
     run_sync(main())
     release.set()
     assert over.wait(30)
-    assert proctor.judge(proctor.run(suite([case("c")]), echo)).exit_code == 0
+    assert proctor.verdict(proctor.run(suite([case("c")]), echo)).exit_code == 0

@@ -16,7 +16,7 @@ from proctor.agents.reply import Reply, ToolCall, Usage
 from proctor.cases.matchers import Equals, Regex
 from proctor.cases.suite import Case, Criteria, Expected, ExpectedCall, Keywords, NamedData, Turn
 from proctor.results.run import Outcome, Run, SuiteInfo, TrialResult, TrialSummary
-from proctor.results.verdict import judge
+from proctor.results.verdict import verdict
 
 PASSED, FAILED, ERROR, SKIPPED, PENDING = Outcome
 
@@ -152,7 +152,7 @@ def _booking_trials() -> list[TrialResult]:
 def report(reporter: Any, run: Run) -> str:
     """What a reporter (a function, or a module with `write`) writes of a run."""
     out = io.StringIO()
-    getattr(reporter, "write", reporter)(run, judge(run), out)
+    getattr(reporter, "write", reporter)(run, verdict(run), out)
     return out.getvalue()
 
 

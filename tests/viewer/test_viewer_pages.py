@@ -21,7 +21,7 @@ from proctor.gate.baseline import BaselineLine, write_line
 from proctor.results.store.judge_cache import StoredJudgeCalls
 from proctor.results.store.run_files import export_run
 from proctor.results.store.store import Store
-from proctor.results.verdict import judge
+from proctor.results.verdict import verdict
 from proctor.tracing.spans import AssistantMessage, LLMSpan, ObserveSpan, SystemMessage, TextContent, UserMessage
 from proctor.viewer import app, compare_page
 from proctor.viewer.pages import Page, PageRoute, Visit
@@ -310,7 +310,7 @@ def test_cases_come_to_what_the_verdict_says_by_every_rule(tmp_path: Path, rule:
     cases = sources.all[0].cases(sources.find(FIRST)[1]).cases
     sources.close()
     found = {row.verdict.case_id: row.verdict.outcome.value for row in cases}
-    assert found == {case.case_id: case.outcome.value for case in judge(run).suites[0].cases}
+    assert found == {case.case_id: case.outcome.value for case in verdict(run).suites[0].cases}
 
 
 def test_a_baseline_shows_what_is_usual(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ So each level compares the best and the worst that is still possible, and if bot
 from __future__ import annotations
 
 import math
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -139,8 +140,10 @@ def verdict(run: Run) -> RunVerdict:
     )
 
 
-judge = verdict
-"""The earlier public name of `verdict`; a judge is a model everywhere else."""
+def judge(run: Run) -> RunVerdict:
+    """The earlier public name of `verdict`. A judge is a model everywhere else."""
+    warnings.warn("proctor.judge(run) is now proctor.verdict(run)", DeprecationWarning, stacklevel=2)
+    return verdict(run)
 
 
 def record_verdict(run: Run, verdict: RunVerdict) -> None:

@@ -12,7 +12,7 @@ from proctor.cases.formats.loading import load
 from proctor.compat.holodeck import TestReport
 from proctor.compat.holodeck.plugin import PLUGIN
 from proctor.plugins import load as load_target
-from proctor.results.verdict import judge
+from proctor.results.verdict import verdict
 from proctor.running.run import RunRequest, run_suites
 
 FILE = {
@@ -44,7 +44,7 @@ def test_the_report_of_a_stored_run_is_a_test_report(tmp_path: Path) -> None:
     run, _ = run_suites(RunRequest(load([tmp_path / "agent.yaml"]), store=tmp_path / "store"))
     out = io.StringIO()
     [reporter] = PLUGIN.reporters
-    load_target(reporter.write)(run, judge(run), out)
+    load_target(reporter.write)(run, verdict(run), out)
     report = TestReport.model_validate(json.loads(out.getvalue()))
     one, talk = report.results
     assert (report.agent_name, report.outcome, report.summary.total_tests) == ("desk", "failed", 2)

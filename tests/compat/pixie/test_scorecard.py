@@ -22,7 +22,7 @@ from proctor.compat.pixie.scorecard import (
 )
 from proctor.evaluators.evaluation import Evaluation, EvaluationPending, NothingToCompare
 from proctor.evaluators.prompt_evaluators import AgentEvaluationPending
-from proctor.results.verdict import judge
+from proctor.results.verdict import verdict
 
 MOMENT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 SEEN = {"eval_input": "Where?", "eval_output": "Here.", "expectation": "There.", "eval_metadata": {"order": 7}}
@@ -258,7 +258,7 @@ def test_a_run_becomes_a_scorecard_for_each_suite_with_the_verdict_it_had() -> N
     cards = scorecards_of(run)
 
     assert [card.dataset_name for card in cards] == [info.name for info in run.suites]
-    assert [card.verdict[0] for card in cards if card.verdict] == [suite.outcome for suite in judge(run).suites]
+    assert [card.verdict[0] for card in cards if card.verdict] == [suite.outcome for suite in verdict(run).suites]
     assert sum(len(card.entries) for card in cards) == len(run.summaries)
     ends = [item.outcome for card in cards for item in card.entries]
     assert ends == [summary.outcome for summary in run.summaries]

@@ -13,7 +13,7 @@ from proctor.agents.reply import Reply, Usage
 from proctor.reporting.markdown.ci_pages import MAX_COMMENT, Comment, marker, write_comment
 from proctor.results.comparison.compare import compare_runs
 from proctor.results.run import Outcome, Run
-from proctor.results.verdict import judge
+from proctor.results.verdict import verdict
 
 
 def run_of(*outcomes: tuple[str, Outcome], **rest: Any) -> Run:
@@ -32,7 +32,7 @@ def _scores(outcome: Outcome) -> tuple[Any, ...]:
 def comment_text(before: Run | None, after: Run, **rest: Any) -> str:
     out = io.StringIO()
     comparison = None if before is None else compare_runs(before, after)
-    write_comment(Comment(after, judge(after), comparison, **rest), out)
+    write_comment(Comment(after, verdict(after), comparison, **rest), out)
     return out.getvalue()
 
 

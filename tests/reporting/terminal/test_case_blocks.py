@@ -12,7 +12,7 @@ from reporting_samples import ERROR, FAILED, PASSED, SKIPPED, make_run, score, t
 
 from proctor.reporting.terminal.progress import LiveTerminal, PlainTerminal
 from proctor.results.run import Run, TrialResult
-from proctor.results.verdict import judge
+from proctor.results.verdict import verdict
 
 
 def repeated(trials: Sequence[TrialResult], **rest: object) -> Run:
@@ -31,7 +31,7 @@ def printed(run: Run, *, stored: Sequence[TrialResult] = (), **options: bool) ->
     for each in run.trials:
         if all(each.number != one.number for one in stored):
             terminal.trial_done(each)
-    terminal.finished(run, judge(run))
+    terminal.finished(run, verdict(run))
     return out.getvalue()
 
 
@@ -119,7 +119,7 @@ def test_the_live_display_tells_a_repeated_failure_once_and_no_pass() -> None:
     terminal.started(replace(run, summaries=[]), 10, 0)
     for each in run.trials:
         terminal.trial_done(each)
-    terminal.finished(run, judge(run))
+    terminal.finished(run, verdict(run))
     text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", out.getvalue())
 
     assert text.count("FAIL   support/a") == 1

@@ -42,7 +42,7 @@ from proctor.reporting.terminal.screen import (
     fold,
 )
 from proctor.results.run import Run
-from proctor.results.verdict import judge
+from proctor.results.verdict import verdict
 from proctor.running.settings import WorkerListener, WorkerState
 
 
@@ -55,7 +55,7 @@ def narrate(run: Run, listener: object) -> None:
     listener.started(run, len(run.summaries), 0)
     for each in run.trials:
         listener.trial_done(each)
-    listener.finished(run, judge(run))
+    listener.finished(run, verdict(run))
 
 
 def printed(run: Run, **options: bool) -> str:
@@ -86,7 +86,7 @@ def on_terminal(width: int, encoding: str = "utf-8") -> str:
     terminal.started(replace(run, summaries=[]), len(run.summaries), 0)
     for each in run.trials:
         terminal.trial_done(each)
-    terminal.finished(run, judge(run))
+    terminal.finished(run, verdict(run))
     return stream.getvalue()
 
 
@@ -107,7 +107,7 @@ def test_no_line_is_wider_than_the_terminal_and_no_word_is_broken(width: int) ->
 
 def test_the_picture_of_a_run_shows_whole_lines() -> None:
     run = repeated_run()
-    svg = terminal_svg(run, judge(run), title="proctor", command="proctor test", width=76)
+    svg = terminal_svg(run, verdict(run), title="proctor", command="proctor test", width=76)
     words = set(html.unescape(re.sub(r"<[^>]*>", " ", svg[svg.index("</defs>") :])).replace("\xa0", " ").split())
 
     for whole in (

@@ -44,7 +44,7 @@ def waiting_run(folder: Path, criteria: Criteria, repeat: int = 1, cases: int = 
     )
     store = folder / "store"
     run = proctor.run(suite, agent=lambda question: question, settings=proctor.Settings(repeat=repeat), store=store)
-    assert proctor.judge(run).exit_code == 3
+    assert proctor.verdict(run).exit_code == 3
     return store
 
 
@@ -81,7 +81,7 @@ def test_grades_are_judged_by_the_criteria_that_the_run_had(
 
     assert verdict.outcome == outcome
     kept = Store(tmp_path / "store")
-    assert proctor.judge(kept.find_run("last")).outcome == outcome
+    assert proctor.verdict(kept.find_run("last")).outcome == outcome
     found = kept.find_run("last")
     assert found.stored_verdict is not None
     assert found.stored_verdict.outcome == outcome
