@@ -22,7 +22,7 @@ RUNS = (
     ("first", "agent.py:agent"),
     ("second", "agent.py:agent"),
     ("percent bug", "agent_wrong.py:agent"),
-    ("mended", "agent.py:agent"),
+    ("fixed", "agent.py:agent"),
     ("nightly", "flaky.py:agent"),
 )
 FLAKY = '''"""The example's agent, which now and then reads percent wrong."""
