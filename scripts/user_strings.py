@@ -28,7 +28,7 @@ AVOID = {
     r"\bspeaks? of\b": "is about",
     r"\bparts at\b|\bhere they part\b": "diverges at, first difference",
     r"\bno such call\b": "not called",
-    r"\bsays something\b": "non-empty",
+    r"(?<!user )\bsays something\b": "non-empty",
     r"\bwhere there (is|are) none\b": "if there is none",
     r"(?<!\bthere )(?<!\bthat )\bis no (?!longer|more\b|other|way\b|reason\b|need\b)\w+": "is not a",
     r"\banew\b": "again",

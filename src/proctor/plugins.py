@@ -68,8 +68,8 @@ SHIPPED: tuple[str, ...] = (
     "proctor.mutation.plugin",
     "proctor.calibration.plugin",
 )
-"""The plugins of this package. They are named here and not as entry points of our own, because looking through what is
-installed takes as long as starting Python four times, and most runs need nothing else."""
+"""The plugins of this package. They are listed here and not as entry points, because searching the installed packages
+takes as long as starting Python four times, and most runs need nothing else."""
 
 ENTRY_POINTS = "proctor.plugins"
 

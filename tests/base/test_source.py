@@ -63,7 +63,7 @@ def test_yaml_scalars_are_those_of_the_core_schema(text: str, value: Json) -> No
 
 def test_keys_are_text_whatever_they_look_like() -> None:
     assert parse(YAML, "1: a\nTrue: b\n~: c\n1.50: d\n") == {"1": "a", "true": "b", "null": "c", "1.50": "d"}
-    assert "key 'true' is given twice" in refused(YAML, "true: 1\nTRUE: 2\n")
+    assert "duplicate key 'true'" in refused(YAML, "true: 1\nTRUE: 2\n")
     assert lines_of(YAML, "a: 1\nTrue: 2\n")(("true",)) == 2
 
 
@@ -78,21 +78,21 @@ def test_merges_are_followed_also_before_their_own_turn() -> None:
 
 
 def test_a_key_given_twice_is_a_mistake_in_both() -> None:
-    assert "key 'a' is given twice" in refused(YAML, "a: 1\na: 2\n")
-    assert "key 'a' is given twice" in refused(YAML, "b: {a: 1, 'a': 2}\n")
-    assert "key 'a' is given twice" in refused(JSON, '{"a": 1, "a": 2}')
+    assert "duplicate key 'a'" in refused(YAML, "a: 1\na: 2\n")
+    assert "duplicate key 'a'" in refused(YAML, "b: {a: 1, 'a': 2}\n")
+    assert "duplicate key 'a'" in refused(JSON, '{"a": 1, "a": 2}')
 
 
 @pytest.mark.parametrize("text", ["a: &a [*a]", "&a {b: *a}", "a: &a {b: [{c: *a}]}"])
 def test_what_contains_itself_is_refused(text: str) -> None:
-    assert "stands inside what it stands for" in refused(YAML, text)
+    assert "refers to a value that contains it" in refused(YAML, text)
 
 
 def test_aliases_that_stand_for_too_much_are_refused_at_once() -> None:
     levels = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     levels += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 20)]
     text = "\n".join(levels)
-    assert "stand for too much" in refused(YAML, text)
+    assert "expand to more than" in refused(YAML, text)
 
 
 def test_aliases_of_a_reasonable_size_are_data_like_any_other() -> None:

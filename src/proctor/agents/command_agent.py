@@ -30,7 +30,7 @@ from proctor.agents.reply_reader import to_reply
 from proctor.agents.trial_context import current_turn, max_reply_bytes, trial_number
 from proctor.base.errors import AgentFailed, UnreadableReply, UsageError
 from proctor.base.json_data import Json, fingerprint, to_json
-from proctor.base.process_tree import MARK, kill_tree, new_mark
+from proctor.base.process_tree import MARK_VARIABLE, kill_tree, new_mark
 from proctor.cases.suite import Case, Turn
 
 _CHUNK_BYTES = 65536
@@ -66,7 +66,7 @@ async def launch(program: Program, *, stderr: Any) -> asyncio.subprocess.Process
             stdout=asyncio.subprocess.PIPE,
             stderr=stderr,
             cwd=program.cwd,
-            env={**program.env, MARK: mark},
+            env={**program.env, MARK_VARIABLE: mark},
             start_new_session=True,
         )
         process.mark = mark  # type: ignore[attr-defined]

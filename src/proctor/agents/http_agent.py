@@ -289,7 +289,7 @@ class HttpSession(BaseSession):
         return AgentFailed(text, transient=transient, retry_after=retry_after)
 
     def _mask_secrets(self, text: str) -> str:
-        return mask_values(text, self._options.secrets(), shortest=4)
+        return mask_values(text, self._options.secrets(), min_length=4)
 
 
 def _placeholder_values(conversation: Conversation, turn: Turn) -> Mapping[str, Json]:

@@ -242,7 +242,7 @@ class HttpOptions:
         secrets += [
             part
             for name, value in self.headers.items()
-            if is_secret_name(name, wide=True)
+            if is_secret_name(name, config_names=True)
             for part in (value, value.rpartition(" ")[2])
         ]
         parts = urlsplit(self.url)

@@ -1,5 +1,9 @@
 """Basics that every other package may use; they import no other package of Proctor.
 
-Errors, JSON, documents with positions, references to code, fingerprints, masking of secrets, locks, threads, event
-loops, and the guard process.
+- Data: `json_data`, `dataclass_json`, `selectors`, `regexes`, `fingerprints`.
+- Files: `source` and `yaml_source` read JSON and YAML; `documents` and `positions` report problems with file and line.
+- Code: `references` loads `file.py:name`; `lazy_imports`, `python_source`.
+- Secrets: `masking` and `secret_patterns`; `environment` reads `.env` files.
+- Processes: `threads`, `event_loops`, `clock`, `locks`, `process_tree`, and `guard`, the process that watches a run.
+- `errors`, `transient` (what to retry), `deprecation`, `git`, `atomic_write`, `own_files`.
 """

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, so that a reader never finds half of one."""
+"""Writes files whole or not at all, so that a reader never sees half of one."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pathlib import Path
 
 @contextmanager
 def atomic_write(path: Path) -> Iterator[Path]:
-    """Gives the block the path of a draft, which takes the place of `path` once the block has ended well.
+    """Yield the path of a temporary file, which replaces `path` when the block ends without an exception.
 
-    Missing folders are made, a link stays a link and a file keeps its permissions. A device or a pipe has no place for
-    a draft and is written directly.
+    Missing folders are created, a link stays a link, and a file keeps its permissions. A device or a pipe is written
+    directly.
     """
     if path.exists() and not path.is_file() and not path.is_dir():
         yield path

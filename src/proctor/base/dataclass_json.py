@@ -1,13 +1,13 @@
-"""Dataclasses as JSON data and back, by their fields and type hints.
+"""Converts dataclasses to JSON data and back, by their fields and type hints.
 
 A field that has its default is left out, a key that the class does not know is ignored, and a tuple, a mapping, an enum
 or another dataclass inside is written and read as its type hint says. So a new field is stored without being listed
 anywhere, and data that an older or a newer program wrote can be read. The price: the default of a stored field cannot
 be changed any more without changing what stored data means.
 
-`hooks` say how a type is written that is no dataclass, or that has a form of its own. Three kinds of fields are not
-written: those that do not count when two objects are compared (`field(compare=False)`), those that are named in `skip`,
-and those that a caller names in `without`.
+`hooks` define how to write a type that is not a dataclass, or that has a special form. Three kinds of fields are not
+written: those that do not count when two objects are compared (`field(compare=False)`), those in `skip`, and those that
+a caller lists in `without`.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ class DataclassCodec:
     """Writes and reads dataclasses.
 
     `hooks`: by type, how it is written. `skip`: by class, fields that are not written. `always`: by class, fields that
-    are written although they have their default. `json_value`: what is done to values of type `Json`, which may be
-    anything that a user's code returned. `names`: types that the hints of a class name but its module does not import.
+    are written although they have their default. `json_value`: converts values of type `Json`, which may be anything
+    that a user's code returned. `names`: types that the hints of a class name but its module does not import.
     `strict`: whether text, numbers and truth values are checked when they are read, for data that comes from anywhere.
     `stored_names`: by class, fields that are written under another name, such as one that they had before.
     """
@@ -73,8 +73,8 @@ class DataclassCodec:
         self._strict = strict
         self._stored_names = dict(stored_names or {})
         self._classes: dict[type, list[_Field]] = {}
-        self._begun: dict[type, list[_Field]] = {}
-        self._describing = threading.RLock()
+        self._incomplete: dict[type, list[_Field]] = {}
+        self._lock = threading.RLock()
 
     def prepare(self, *kinds: type) -> None:
         """Look up the types of these classes and of all in them now.
@@ -97,7 +97,7 @@ class DataclassCodec:
     def decode(self, kind: type[T], data: Mapping[str, Json], **values: Any) -> T:
         """The object that `encode` wrote; `values` are fields that were stored elsewhere.
 
-        Raises `ValueError` or `TypeError` if it is none.
+        Raises `ValueError` or `TypeError` if the data does not fit.
         """
         if not isinstance(data, Mapping):
             raise TypeError(f"{type(data).__name__} instead of an object that describes a {kind.__name__}")
@@ -108,25 +108,25 @@ class DataclassCodec:
         return kind(**values)
 
     def names(self, kind: type) -> list[str]:
-        """Under which names the fields of a class are written."""
+        """The names under which the fields of a class are written."""
         return [item.stored_name for item in self._fields(kind)]
 
     def _fields(self, kind: type) -> list[_Field]:
-        known = self._classes.get(kind)
-        if known is None:
-            with self._describing:  # other threads wait until the description is complete
-                known = self._classes.get(kind) or self._begun.get(kind)
-                if known is None:
-                    known = self._begun[kind] = []  # a class may hold others of its kind
-                    known += self._describe(kind)
-                    self._classes[kind] = known
-        return known
+        result = self._classes.get(kind)
+        if result is None:
+            with self._lock:  # other threads wait until the list is complete
+                result = self._classes.get(kind) or self._incomplete.get(kind)
+                if result is None:
+                    result = self._incomplete[kind] = []  # a class may contain itself
+                    result += self._read_fields(kind)
+                    self._classes[kind] = result
+        return result
 
-    def _describe(self, kind: type) -> list[_Field]:
+    def _read_fields(self, kind: type) -> list[_Field]:
         hints = typing.get_type_hints(kind, localns=self._names)
         skipped, always = self._skip.get(kind, ()), self._always.get(kind, ())
         stored_names = self._stored_names.get(kind, {})
-        described = []
+        result = []
         for item in fields(kind):
             if not item.compare or item.name in skipped:
                 continue
@@ -134,16 +134,14 @@ class DataclassCodec:
             hook = self._hook(hints[item.name])
             encode, decode = hook or (None, None)
             stored_name = stored_names.get(item.name, item.name)
-            described.append(
-                _Field(item.name, stored_name, MISSING if item.name in always else default, encode, decode)
-            )
-        return described
+            result.append(_Field(item.name, stored_name, MISSING if item.name in always else default, encode, decode))
+        return result
 
     def _hook(self, hint: Any) -> Hook | None:
         """How a value with this type hint is written; None if it is written as it is."""
-        known = self._hooks.get(hint)
-        if known is not None:
-            return known
+        hook = self._hooks.get(hint)
+        if hook is not None:
+            return hook
         origin, arguments = typing.get_origin(hint), typing.get_args(hint)
         if origin in (typing.Union, types.UnionType):
             choices = [choice for choice in arguments if choice not in (type(None), Unset)]
@@ -169,20 +167,20 @@ class DataclassCodec:
         return None
 
 
-def _checked(*kinds: type, what: str) -> Convert:
+def _type_check(*kinds: type, expected: str) -> Convert:
     def check(value: Any) -> Any:
         if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
-            raise TypeError(f"{type(value).__name__} instead of {what}")
+            raise TypeError(f"{type(value).__name__} instead of {expected}")
         return value
 
     return check
 
 
 _SCALARS: Mapping[Any, Convert] = {
-    str: _checked(str, what="text"),
-    int: _checked(int, what="a whole number"),
-    float: _checked(int, float, what="a number"),
-    bool: _checked(bool, what="true or false"),
+    str: _type_check(str, expected="text"),
+    int: _type_check(int, expected="a whole number"),
+    float: _type_check(int, float, expected="a number"),
+    bool: _type_check(bool, expected="true or false"),
 }
 
 
@@ -206,5 +204,5 @@ def _sequence_hook(inner: Hook | None) -> Hook:
 
 def _one_of(value: Any, choices: tuple[Any, ...]) -> Any:
     if value not in choices:
-        raise ValueError(f"{value!r} is none of {', '.join(map(repr, choices))}")
+        raise ValueError(f"{value!r} is not one of {', '.join(map(repr, choices))}")
     return value

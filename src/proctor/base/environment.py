@@ -1,4 +1,4 @@
-"""Variables of the environment: `.env` files, and `${NAME}` in texts."""
+"""Environment variables: reads `.env` files, and replaces `${NAME}` in texts."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from dotenv import dotenv_values
 from proctor.base.errors import UsageError
 from proctor.base.masking import add_env_file_value
 
-NAME = ".env"
+ENV_FILE_NAME = ".env"
 MAX_ENV_FILE_BYTES = 1_000_000
 VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
+_VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
 
 _lock = threading.Lock()
-_holders: dict[str, int] = {}
-"""How many contexts use a variable that came from a file."""
+_use_counts: dict[str, int] = {}
+"""How many contexts use each variable that came from a file."""
 
 
 def env_files(*folders: Path) -> list[Path]:
-    """The `.env` files of these folders that exist. The folder that matters most comes first."""
-    found = [folder / NAME for folder in folders]
-    return [path for path in dict.fromkeys(path.resolve() for path in found) if path.is_file()]
+    """The `.env` files of these folders that exist. The order stays: the first file with a variable wins."""
+    paths = [(folder / ENV_FILE_NAME).resolve() for folder in folders]
+    return [path for path in dict.fromkeys(paths) if path.is_file()]
 
 
 @contextlib.contextmanager
@@ -46,11 +46,11 @@ def environment_from(files: Iterable[Path]) -> Iterator[None]:
 
 
 def _read_all(files: Iterable[Path]) -> dict[str, str]:
-    found: dict[str, str] = {}
+    variables: dict[str, str] = {}
     for path in files:
         for name, value in read_env_file(path).items():
-            found.setdefault(name, value)
-    return found
+            variables.setdefault(name, value)
+    return variables
 
 
 def _set(variables: Mapping[str, str]) -> list[str]:
@@ -60,9 +60,9 @@ def _set(variables: Mapping[str, str]) -> list[str]:
             add_env_file_value(name, value)
             if name not in os.environ:
                 os.environ[name] = value
-                _holders[name] = 0
-            if name in _holders:
-                _holders[name] += 1
+                _use_counts[name] = 0
+            if name in _use_counts:
+                _use_counts[name] += 1
                 names.append(name)
     return names
 
@@ -70,9 +70,9 @@ def _set(variables: Mapping[str, str]) -> list[str]:
 def _unset(names: Iterable[str]) -> None:
     with _lock:
         for name in names:
-            _holders[name] -= 1
-            if _holders[name] == 0:
-                del _holders[name]
+            _use_counts[name] -= 1
+            if _use_counts[name] == 0:
+                del _use_counts[name]
                 os.environ.pop(name, None)
 
 
@@ -80,7 +80,7 @@ def read_env_file(path: Path) -> dict[str, str]:
     """The variables of a `.env` file, as `python-dotenv` reads it; lines that are not assignments are skipped."""
     try:
         if path.stat().st_size > MAX_ENV_FILE_BYTES:
-            raise UsageError(f"{path}: is larger than any file of variables")
+            raise UsageError(f"{path}: is too large for a .env file ({MAX_ENV_FILE_BYTES / 1e6:g} MB is the limit)")
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else "it is not text"
@@ -89,7 +89,7 @@ def read_env_file(path: Path) -> dict[str, str]:
     return {
         name: value
         for name, value in variables.items()
-        if value is not None and _NAME.fullmatch(name) and "\x00" not in value
+        if value is not None and _VARIABLE_NAME.fullmatch(name) and "\x00" not in value
     }
 
 
@@ -99,29 +99,29 @@ def variables_in(text: str) -> list[str]:
 
 
 def expand_with(text: str, value_of: Callable[[str], str | None]) -> str:
-    """`text` with each `${NAME}` replaced by `value_of(NAME)`; if that is `None`, it stays as it is written."""
+    """`text` with each `${NAME}` replaced by `value_of(NAME)`; if that is `None`, `${NAME}` stays."""
     if "${" not in text:
         return text
 
-    def replaced(found: re.Match[str]) -> str:
-        value = value_of(found.group(1))
-        return found.group() if value is None else value
+    def replacement(match: re.Match[str]) -> str:
+        value = value_of(match.group(1))
+        return match.group() if value is None else value
 
-    return VARIABLE.sub(replaced, text)
+    return VARIABLE.sub(replacement, text)
 
 
 def expand(text: str, key: str) -> str:
-    """`text` with each `${NAME}` replaced by that variable; raises `UsageError` that names `key` if it is not set."""
+    """`text` with each `${NAME}` replaced by that variable; raises a `UsageError` with `key` if it is not set."""
 
     def value(name: str) -> str:
-        found = os.environ.get(name)
-        if found is None:
-            raise UsageError(f"{key} {unset(name)}")
-        return found
+        variable = os.environ.get(name)
+        if variable is None:
+            raise UsageError(f"{key} {unset_variable_message(name)}")
+        return variable
 
     return expand_with(text, value)
 
 
-def unset(name: str) -> str:
-    """The problem with a value that uses a variable which is not set."""
+def unset_variable_message(name: str) -> str:
+    """The end of a message about a value that uses a variable which is not set."""
     return f"uses ${{{name}}}, which is not set in the environment"

@@ -5,7 +5,7 @@ Three things make `asyncio.run` the wrong tool.
 - It waits for every task that is left when the main one ends. A user's task that swallows `CancelledError` keeps it
   waiting forever. `run_sync` cancels what is left, waits a second and closes the loop.
 - It refuses to run inside a running loop, and a notebook always has one. `run_blocking` uses a thread there.
-- It makes a new loop for each call, and the clients of an application belong to the loop in which they were made. A
+- It creates a new loop for each call, and the clients of an application belong to the loop that created them. A
   test session calls us once per test, so `run_in_session_loop` uses one loop per thread from its first call to the end
   of the session. `asyncio.Runner` would do this, but its calls would all see the context variables of the first one,
   and its `close` waits like `asyncio.run`.
@@ -103,30 +103,30 @@ def run_in_session_loop(main: Coroutine[Any, Any, T]) -> T:
 
 
 def close_session_loops() -> None:
-    """Close the loops of all threads, at the end of a test session. A later call makes a new one."""
+    """Close the loops of all threads, at the end of a test session. A later call creates a new one."""
     for session in list(_SESSION_LOOPS):
         if not session.loop.is_running():
             session.close()
 
 
-def sync_version(verb: Callable[P, Coroutine[Any, Any, R]], home: str) -> Callable[P, R]:
-    """The synchronous twin of `verb`, for callers without an event loop; `home` is the module that it is defined in.
+def sync_version(function: Callable[P, Coroutine[Any, Any, R]], module: str) -> Callable[P, R]:
+    """The synchronous version of `function`, for callers without an event loop; `module` is where it is defined.
 
-    It is a second function because one that did both could not know whether `asyncio.run(verb(...))` follows: the
+    It is a second function because one that did both could not know whether `asyncio.run(function(...))` follows: the
     argument is evaluated before that loop runs.
     """
 
-    @functools.wraps(verb)
+    @functools.wraps(function)
     def synchronous(*args: P.args, **kwargs: P.kwargs) -> R:
         __tracebackhide__ = True
         try:
-            return run_in_session_loop(verb(*args, **kwargs))
-        except AssertionError as failed:
-            raise failed.with_traceback(None) from None  # ends in the caller's own line, not in the event loop
+            return run_in_session_loop(function(*args, **kwargs))
+        except AssertionError as failure:
+            raise failure.with_traceback(None) from None  # ends in the caller's own line, not in the event loop
 
-    synchronous.__name__ = synchronous.__qualname__ = f"{verb.__name__}_sync"
-    synchronous.__module__ = home
-    synchronous.__doc__ = f"`{verb.__name__}`, for code without an event loop."
+    synchronous.__name__ = synchronous.__qualname__ = f"{function.__name__}_sync"
+    synchronous.__module__ = module
+    synchronous.__doc__ = f"`{function.__name__}`, for code without an event loop."
     return synchronous
 
 
@@ -142,18 +142,18 @@ def is_loop_running() -> bool:
 def _refuse_inside_loop(main: Coroutine[Any, Any, Any]) -> None:
     if is_loop_running():
         main.close()
-        raise RuntimeError("an event loop is running here already: await the asynchronous form instead")
+        raise RuntimeError("an event loop is already running; await the asynchronous version instead")
 
 
 def _new_loop() -> asyncio.AbstractEventLoop:
     loop = asyncio.new_event_loop()
-    loop.time = Clock.monotonic  # type: ignore[method-assign]  # its timers must go on while a test freezes time
+    loop.time = Clock.monotonic  # type: ignore[method-assign]  # timers must work while a test freezes time
     loop.set_default_executor(POOL)
     return loop
 
 
 def _run_until_done(loop: asyncio.AbstractEventLoop, main: asyncio.Task[T]) -> T:
-    """A task that an agent started may call `sys.exit`, which stops the loop; `main` is not finished then."""
+    """Run until `main` ends, even if a task that an agent started calls `sys.exit`, which stops the loop."""
     while True:
         try:
             return loop.run_until_complete(main)

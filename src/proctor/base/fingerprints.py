@@ -1,11 +1,11 @@
-"""Fingerprints of code: they tell whether an agent or an evaluator is still the one that a stored result is about.
+"""Fingerprints of code: they change when an agent or an evaluator changes, so that stored results are not reused.
 
-Two things make code behave in another way: its source, and the values that it has captured.
+Two things decide how code behaves: its source, and the values that it has captured.
 
 The source of a function is not only its own file. `source_fingerprint` follows the import statements of that file to
 every file of the user's project that it needs. Taking the modules that happen to be loaded from the same folder would
-be simpler, but then an agent would become another one when a second suite is loaded beside it. Installed packages are
-left out: they change with their version, and are large.
+be simpler, but then the fingerprint would change when a second suite from that folder is loaded. Installed packages
+are left out: they change with their version, and are large.
 
 `captured_values` walks what a function or an object holds: closures, defaults, arguments of partials, attributes.
 """
@@ -30,11 +30,11 @@ from proctor.base.json_data import fingerprint, to_json
 from proctor.base.python_source import parse_python
 
 MAX_DEPTH = 8
-"""How far captured values are followed."""
+"""How many levels of captured values are followed."""
 
 
 def source_fingerprint(target: Any) -> str:
-    """Changes when the file of a function, a class or an object changes, or a file of the project that it imports."""
+    """Hash of the file of a function, a class or an object, and of the files of the project that it imports."""
     while isinstance(target, functools.partial):
         target = target.func
     kind = target if isinstance(target, type) or hasattr(target, "__code__") else type(target)
@@ -47,7 +47,7 @@ def source_fingerprint(target: Any) -> str:
 
 
 def _file_of(kind: Any) -> Path | None:
-    """The file of the module that says it defines a function or a class."""
+    """The file of the module that defines a function or a class."""
     file = getattr(sys.modules.get(getattr(kind, "__module__", "") or ""), "__file__", None)
     return None if file is None else Path(file)
 
@@ -57,7 +57,7 @@ def _digest(path: Path) -> str:
 
 
 def imported_files(file: Path) -> set[Path]:
-    """The file, and all files of the user's that it imports, directly or through others."""
+    """The file, and all of the user's files that it imports, directly or through others."""
     files, waiting = {file}, [file]
     while waiting:
         more = {path for path in _imports_of(waiting.pop(), file.parent) if is_user_file(str(path))} - files
@@ -90,7 +90,7 @@ def _imports_of(file: Path, top: Path) -> Iterator[Path]:
 
 
 def _files_of_import(name: str, folders: list[Path]) -> list[Path]:
-    """The files that `import name` runs: those beside the importing file first, as when it is executed."""
+    """The files that `import name` runs: those next to the importing file first, as when it is executed."""
     for folder in folders:
         if files := _files_below(folder, name):
             return files
@@ -109,10 +109,10 @@ def _files_of_import(name: str, folders: list[Path]) -> list[Path]:
 
 def _files_below(folder: Path, name: str) -> list[Path]:
     """The files of a dotted module name below a folder: each package's `__init__.py` and the module itself."""
-    place, files = folder, []
+    path, files = folder, []
     for part in name.split("."):
-        place = place / part
-        files += [path for path in (place / "__init__.py", place.with_name(f"{part}.py")) if path.is_file()]
+        path = path / part
+        files += [file for file in (path / "__init__.py", path.with_name(f"{part}.py")) if file.is_file()]
     return files
 
 
@@ -132,7 +132,7 @@ class _Capture:
     def __init__(self, unknown: list[str]) -> None:
         self._unknown = unknown
         self._visited: dict[int, Any] = {}
-        """By identity; the objects are kept alive so that no other one gets the same identity."""
+        """By identity; holding the objects keeps their identities from being used again."""
 
     def of(self, target: Any, name: str = "it", depth: int = 0) -> Any:
         if target is None or isinstance(target, (str, int, float, bytes, enum.Enum, Path, datetime.date)):
@@ -161,9 +161,9 @@ class _Capture:
             parts = {"function": target.__func__, "object": target.__self__}
         elif isinstance(target, FunctionType):
             cells = zip(target.__code__.co_freevars, target.__closure__ or (), strict=True)
-            parts = {key: cell.cell_contents for key, cell in cells if is_filled(cell)}
+            parts = {key: cell.cell_contents for key, cell in cells if cell_has_value(cell)}
             parts |= {"defaults": target.__defaults__, "keyword defaults": target.__kwdefaults__}
-        elif dataclasses.is_dataclass(target) or _is_of_user(type(target)):
+        elif dataclasses.is_dataclass(target) or _is_user_class(type(target)):
             parts = _attributes(target)
         else:
             return self._give_up(target, name)
@@ -180,7 +180,7 @@ def _attributes(target: Any) -> dict[str, Any]:
     return {**{name: getattr(target, name) for name in slots}, **getattr(target, "__dict__", {})}
 
 
-def is_filled(cell: CellType) -> bool:
+def cell_has_value(cell: CellType) -> bool:
     """Whether the variable behind a cell of a closure has a value."""
     try:
         return cell.cell_contents is not cell
@@ -188,6 +188,6 @@ def is_filled(cell: CellType) -> bool:
         return False
 
 
-def _is_of_user(kind: type) -> bool:
+def _is_user_class(kind: type) -> bool:
     file = _file_of(kind)
     return file is not None and is_user_file(str(file))

@@ -1,4 +1,4 @@
-"""The state of the git repository that a run is made in: commit, branch, and whether files were changed."""
+"""The state of the git repository of a run: commit, branch, and whether files were changed."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from dataclasses import dataclass
 from pathlib import Path
 
 STATUS_SECONDS = 2.0
-"""How long `git status` may take; of a repository where it takes longer, nothing is stored."""
+"""Time limit of `git status`; if it takes longer, the run is stored without a state."""
 
 
 @dataclass(frozen=True, slots=True)
 class GitState:
-    """What the repository looked like when a run began."""
+    """The state of the repository when a run began."""
 
     commit: str | None = None
     """`None` before the first commit."""
     branch: str | None = None
-    """`None` where a commit is checked out by itself."""
+    """`None` if the head is detached."""
     dirty: bool | None = None
-    """Whether files that git tracks differ from the commit; None in runs that were stored without it."""
+    """Whether files that git tracks differ from the commit; None in older runs, which do not store it."""
 
 
 def git_state(folder: Path) -> GitState | None:
-    """Commit, branch and whether tracked files were changed; None outside of a repository and without git."""
-    # A file watcher that the repository's own settings name would be a program to run: none is.
+    """Commit, branch and whether tracked files were changed; None outside a repository or without git."""
+    # The repository's own settings may name a file watcher, a program that git would run; it must not.
     command = ["git", "--no-optional-locks", "-c", "core.fsmonitor=false", "status", "--porcelain=v2", "--branch"]
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             [*command, "--untracked-files=no"],
             cwd=folder,
             stdin=subprocess.DEVNULL,
@@ -40,11 +40,11 @@ def git_state(folder: Path) -> GitState | None:
         )
     except (OSError, ValueError, subprocess.SubprocessError):
         return None
-    return _state_in(done.stdout.splitlines()) if done.returncode == 0 else None
+    return _parse_status(process.stdout.splitlines()) if process.returncode == 0 else None
 
 
-def _state_in(lines: Sequence[str]) -> GitState:
-    """What `git status` says: headers such as `# branch.oid 1f2e…` first, then a line for each file that differs."""
+def _parse_status(lines: Sequence[str]) -> GitState:
+    """Read the output of `git status`: headers such as `# branch.oid 1f2e…`, then a line for each changed file."""
     headers = {}
     for line in lines:
         if line.startswith("# "):

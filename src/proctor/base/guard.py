@@ -130,7 +130,7 @@ def run_guarded(main: Callable[[], NoReturn]) -> NoReturn:
 def run_unguarded(main: Callable[[], NoReturn]) -> NoReturn:
     """Run `main` in this process, for commands that run no code of the user's, and on Windows.
 
-    At least `os._exit(0)` is no success. Other ways to end the process are not noticed.
+    At least `os._exit(0)` does not count as success. Other ways to end the process are not noticed.
     """
     pid, really_exit = os.getpid(), os._exit
 

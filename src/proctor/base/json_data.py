@@ -39,19 +39,19 @@ _SCALARS = (str, int, bool, type(None))
 
 MAX_DEPTH = 200
 
-MAX_NUMBER_DIGITS = 14_000
-"""Bits; Python refuses to write out whole numbers that are a little longer."""
+MAX_INTEGER_BITS = 14_000
+"""Python refuses to write out whole numbers that are a little longer."""
 
 
 def to_json(value: object, *, _above: tuple[int, ...] = ()) -> Json:
     """The JSON form of `value`: dataclasses, pydantic models, enums, dates, decimals, sets and bytes included.
 
-    What has no natural form becomes its `repr`, so that a report can always show it. Non-finite numbers become strings,
-    because JSON has no word for them. What contains itself is cut where it begins again. Never raises.
+    A value without a natural JSON form becomes its `repr`, so that a report can always show it. Non-finite numbers
+    become strings, because JSON cannot express them. A value that contains itself is cut there. Never raises.
     """
     kind = type(value)
     if kind is int:
-        return value if value.bit_length() <= MAX_NUMBER_DIGITS else _long_number(value)  # type: ignore[attr-defined, arg-type]
+        return value if value.bit_length() <= MAX_INTEGER_BITS else _long_number(value)  # type: ignore[attr-defined, arg-type]
     if kind in _SCALARS:
         return value
     if kind is float:
@@ -93,7 +93,7 @@ def _repr(value: object) -> str:
 
 
 def _convert(value: Any, above: tuple[int, ...]) -> Json:
-    """What is neither a scalar nor a container: subclasses of scalars, and objects that are made of fields."""
+    """The JSON form of a value that is neither a scalar nor a container: a subclass of a scalar, or an object."""
     if isinstance(value, enum.Enum):
         return to_json(value.value, _above=above)
     if isinstance(value, str):
@@ -103,16 +103,16 @@ def _convert(value: Any, above: tuple[int, ...]) -> Json:
     if isinstance(value, float):
         return to_json(float(value), _above=above)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        # A field that counts neither for equality nor for `repr` is not part of the value: where a case is written.
+        # A field that counts neither for equality nor for `repr` is not part of the value, e.g. the position of a case.
         parts = (f.name for f in dataclasses.fields(value) if f.compare or f.repr)
         return {name: to_json(getattr(value, name), _above=above) for name in parts}
     if hasattr(value, "model_dump") and not isinstance(value, type):
         return to_json(value.model_dump(), _above=above)
-    return _standard(value, above)
+    return _standard_library_value(value, above)
 
 
-def _standard(value: Any, above: tuple[int, ...]) -> Json:
-    """The standard library's values that JSON has no word for."""
+def _standard_library_value(value: Any, above: tuple[int, ...]) -> Json:
+    """The JSON form of values of the standard library, such as dates."""
     if isinstance(value, (datetime.date, datetime.time)):
         return value.isoformat()
     if isinstance(value, datetime.timedelta):
@@ -127,11 +127,11 @@ def _standard(value: Any, above: tuple[int, ...]) -> Json:
         return str(value)
     if isinstance(value, BaseException):
         return f"{type(value).__name__}: {value}"
-    return _foreign(value, above)
+    return _library_value(value, above)
 
 
 def _decimal(value: Any) -> Json:
-    """A number where the float says exactly the same, the digits otherwise."""
+    """A number if a float has exactly the same value, otherwise the digits as text."""
     if not value.is_finite():
         return str(value)
     if value == value.to_integral_value() and abs(value) < 2**53:
@@ -140,20 +140,20 @@ def _decimal(value: Any) -> Json:
     return number if type(value)(repr(number)) == value else str(value)
 
 
-def _foreign(value: Any, above: tuple[int, ...]) -> Json:
-    """Arrays and frames of libraries that are never imported here: they know how to become lists themselves."""
+def _library_value(value: Any, above: tuple[int, ...]) -> Json:
+    """Arrays and data frames, by their own methods: their libraries are not imported here."""
     for method in ("to_dict", "tolist", "isoformat"):
         convert = getattr(value, method, None)
         if callable(convert) and not isinstance(value, type):
             try:
                 return to_json(convert(), _above=above)
-            except Exception:  # noqa: S112  a conversion that fails is simply not the way
+            except Exception:  # noqa: S112  try the next method
                 continue
     return _repr(value)
 
 
 def parse_json_or_keep(value: Any) -> Json:
-    """The data that JSON text stands for; anything else, and text that is no JSON, as it is."""
+    """The data of a JSON text; anything else, and text that is not JSON, unchanged."""
     if not isinstance(value, str):
         return value
     try:
@@ -163,10 +163,10 @@ def parse_json_or_keep(value: Any) -> Json:
 
 
 def canonical(value: Json) -> str:
-    """One text per value: equal data give equal text whatever the order of their keys."""
+    """JSON text with sorted keys: equal data give equal text."""
     try:
         return _CANONICAL(value)
-    except (TypeError, ValueError):  # keys that are no text, numbers beyond all use
+    except (TypeError, ValueError):  # keys that are not text, or numbers that are too long
         return _CANONICAL(to_json(value))
 
 
@@ -177,7 +177,7 @@ def to_text(value: Json, limit: int | None = None) -> str:
     """The text a person reads for a value: strings as they are, everything else as JSON."""
     try:
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=to_json)
-    except (TypeError, ValueError):  # keys that are no text, numbers beyond all use
+    except (TypeError, ValueError):  # keys that are not text, or numbers that are too long
         text = json.dumps(to_json(value), ensure_ascii=False)
     if limit is not None and len(text) > limit:
         return f"{text[: limit - 1]}…"
@@ -185,12 +185,12 @@ def to_text(value: Json, limit: int | None = None) -> str:
 
 
 def fingerprint(*parts: Json) -> str:
-    """A short content address of plain data."""
+    """A short hash of plain data."""
     return hashlib.blake2b(canonical(list(parts)).encode(), digest_size=12).hexdigest()
 
 
 def json_text(data: Json) -> str:
-    """Indented JSON, readable where UTF-8 can hold it and escaped where it cannot."""
+    """Indented JSON; escaped only if UTF-8 cannot encode the text."""
     text = json.dumps(to_json(data), indent=2, ensure_ascii=False)
     try:
         text.encode()
@@ -199,11 +199,11 @@ def json_text(data: Json) -> str:
     return f"{text}\n"
 
 
-def parse_inline_json(given: Any, what: str) -> Any:
-    """What is written where only text can be: text, or an object in JSON; raises `UsageError` if it is not valid."""
-    if not isinstance(given, str) or not given.lstrip().startswith("{"):
-        return given
+def parse_inline_json(value: Any, name: str) -> Any:
+    """The object, if `value` is text that begins with `{`, otherwise `value`. A JSON error has `name`."""
+    if not isinstance(value, str) or not value.lstrip().startswith("{"):
+        return value
     try:
-        return json.loads(given)
+        return json.loads(value)
     except (ValueError, RecursionError) as error:
-        raise UsageError(f"{what} is not valid JSON: {to_text(str(error), 200)}") from None
+        raise UsageError(f"{name} is not valid JSON: {to_text(str(error), 200)}") from None

@@ -1,7 +1,7 @@
 """A lock between processes, such as the one on a run.
 
-We call `flock` ourselves where there is one. `filelock` opens its file for writing, but a store that can only be read
-must still tell whether its run is in progress. On Windows `filelock` does the work.
+On Unix this calls `flock` directly: the package `filelock` opens its file for writing, but a read-only store must
+still report whether its run is in progress. On Windows it uses `filelock`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class FileLock:
         self._handle: Any = None
 
     def acquire(self, *, wait: bool) -> bool:
-        """Whether this process holds the lock now; raises `StoreError` if the file cannot be opened."""
+        """Take the lock, and return whether that succeeded. Raises `StoreError` if the file cannot be opened."""
         try:
             self._handle = _flock(self.path, wait) if fcntl is not None else _filelock(self.path, wait)
         except OSError as error:
@@ -38,7 +38,7 @@ class FileLock:
             handle.close()
 
     def remove(self) -> None:
-        """Release it and delete the file."""
+        """Release the lock and delete its file."""
         try:
             self.path.unlink()
         except OSError:  # another process removed it, or the platform keeps files that are open
@@ -50,7 +50,7 @@ def _flock(path: Path, wait: bool) -> IO[str] | None:
     try:
         handle = path.open("a")
     except OSError:
-        handle = path.open()  # a store that can only be read
+        handle = path.open()  # a read-only store
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
     except OSError as error:

@@ -1,6 +1,6 @@
-"""How a file that Proctor wrote is recognised: an exported run, a table of scores, or a document in JSON.
+"""Recognizes files that Proctor wrote: an exported run, a table of scores, or a JSON report.
 
-Such files often lie in the folder of the suites, and some have keys that suites have too; none of them is a suite.
+Such files are often in the folder of the suites, and some have keys that suites have, too. None of them is a suite.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ SCORE_COLUMNS = (
 """The columns of a table of scores."""
 
 _DOCUMENT = re.compile(rf'\s*\[?\s*\{{\s*"(?:schema"\s*:\s*"proctor\.|{EXPORTED_RUN}"\s*:)')
-"""A document, or a list of rows, that names its schema; or the first line of an exported run."""
-SNIFF_CHARS = 500
-"""Bytes at the beginning of a file; the marks stand before anything that an agent said."""
+"""A document or a list of rows that names its schema, or the first line of an exported run."""
+SNIFF_BYTES = 500
+"""How much of a file is read: its schema comes before anything that an agent wrote."""
 
 
 def is_own_output(path: Path) -> bool:
     """Whether Proctor wrote the file as a report, a document or an exported run."""
     try:
-        if not path.is_file():  # a pipe would be waited for
+        if not path.is_file():  # reading a pipe would block
             return False
         with path.open("rb") as file:
-            text = file.read(SNIFF_CHARS).decode("utf-8-sig", "replace")
+            text = file.read(SNIFF_BYTES).decode("utf-8-sig", "replace")
     except (OSError, ValueError):  # ValueError: a name that is not a path
         return False
     if path.suffix == ".csv":

@@ -1,4 +1,4 @@
-"""Where in a document a value is."""
+"""Positions in a document: pointers to values, and the lines of values."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TypeAlias
 
 Pointer: TypeAlias = Sequence[str | int]
-"""The way from the root of a document to a value in it."""
+"""The keys and indices that lead from the root of a document to a value."""
 
-Place: TypeAlias = "tuple[int, dict[str, Place] | list[Place] | None]"
-"""The line of a value, and the places of the values inside it."""
+LineTree: TypeAlias = "tuple[int, dict[str, LineTree] | list[LineTree] | None]"
+"""The line of a value, and the same for the values inside it."""
 
 Lines: TypeAlias = Callable[[Pointer], int | None]
 """Returns the line of the value at a pointer, or of its nearest parent that can be found."""
@@ -27,7 +27,7 @@ class Position:
 
 
 MAX_DEPTH = 200
-"""Levels of nesting a document may have: more is no real data, and could exhaust the stack of code that walks it."""
+"""Levels of nesting that a document may have. More could exhaust the stack of code that walks the data."""
 
 
 def pointer_text(pointer: Pointer) -> str:
@@ -38,14 +38,14 @@ def pointer_text(pointer: Pointer) -> str:
     return text
 
 
-def line_at(place: Place, pointer: Pointer) -> int:
-    """The line of the value at `pointer`, or of its nearest parent, in a document whose root is `place`."""
+def line_at(tree: LineTree, pointer: Pointer) -> int:
+    """The line of the value at `pointer`, or of its nearest parent, in a document with this tree."""
     for part in pointer:
-        inside = place[1]
+        inside = tree[1]
         if isinstance(inside, dict) and isinstance(part, str) and part in inside:
-            place = inside[part]
+            tree = inside[part]
         elif isinstance(inside, list) and isinstance(part, int) and part < len(inside):
-            place = inside[part]
+            tree = inside[part]
         else:
             break
-    return place[0]
+    return tree[0]

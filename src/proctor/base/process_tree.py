@@ -1,4 +1,4 @@
-"""Ends processes together with everything they started."""
+"""Ends processes together with all processes that they started."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import itertools
 import os
 import signal
 
-MARK = "PROCTOR_TRIAL_PROCESS"
-"""The environment variable that tells the descendants of one trial from all other processes."""
+MARK_VARIABLE = "PROCTOR_TRIAL_PROCESS"
+"""The environment variable that marks the descendants of one trial."""
 
 _NUMBERS = itertools.count(1)
 
@@ -19,9 +19,9 @@ def new_mark() -> str:
 
 
 def kill_tree(pid: int, mark: str = "") -> None:
-    """End a process, its group, its descendants, and those that have the mark in the environment they began with."""
-    doomed = [*_descendants(pid), *_marked(mark)] if os.path.isdir("/proc/self") else []  # noqa: PTH112
-    for number in (pid, *doomed):
+    """End a process, its group, its descendants, and processes that were started with the mark in their environment."""
+    others = [*_descendants(pid), *_processes_with_mark(mark)] if os.path.isdir("/proc/self") else []  # noqa: PTH112
+    for number in (pid, *others):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             if hasattr(os, "killpg") and number == pid:
                 os.killpg(number, signal.SIGKILL)
@@ -29,14 +29,14 @@ def kill_tree(pid: int, mark: str = "") -> None:
 
 
 def kill_children(parent: int) -> None:
-    """End every process below `parent`, orphans that were handed to it included."""
+    """End every descendant of `parent`, with the orphans that it adopted."""
     for number in _descendants(parent):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(number, signal.SIGKILL)
 
 
 def adopt_orphans() -> None:
-    """From now on, descendants whose parent ends become children of this process (Linux)."""
+    """Make this process the parent of descendants whose own parent ends (Linux)."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None, use_errno=True).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
 
@@ -51,20 +51,20 @@ def _descendants(pid: int) -> list[int]:
         with contextlib.suppress(OSError, ValueError, IndexError), open(f"/proc/{number}/stat", "rb") as file:  # noqa: PTH123
             parent = int(file.read().rpartition(b")")[2].split()[1])
             children.setdefault(parent, []).append(number)
-    found, waiting = [], [pid]
+    descendants, waiting = [], [pid]
     while waiting:
         below = children.get(waiting.pop(), [])
-        found += below
+        descendants += below
         waiting += below
-    return found
+    return descendants
 
 
-def _marked(mark: str) -> list[int]:
+def _processes_with_mark(mark: str) -> list[int]:
     if not mark:
         return []
-    wanted, found = f"{MARK}={mark}".encode(), []
+    assignment, pids = f"{MARK_VARIABLE}={mark}".encode(), []
     for number in _pids():
         with contextlib.suppress(OSError), open(f"/proc/{number}/environ", "rb") as file:  # noqa: PTH123
-            if wanted in file.read().split(b"\0"):
-                found.append(number)
-    return found
+            if assignment in file.read().split(b"\0"):
+                pids.append(number)
+    return pids

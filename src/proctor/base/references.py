@@ -1,12 +1,12 @@
-"""Finds and loads what `file.py:name` and `package.module:name` mean, the only way in which a file can name code.
+"""Finds and loads code by reference: `file.py:name` or `package.module:name`, as suites and settings write it.
 
 `locate` finds the file and checks that it defines the name, by reading it. Validation uses only that: checking a suite
-must not run anything that it names. `resolve` loads the object.
+must not run any code of it. `resolve` loads the object.
 
-Each file is executed once per process, so that everything that names it shares its state, and is registered in
+Each file is executed once per process, so that all references to it share its state, and is registered in
 `sys.modules`, so that its dataclasses and pydantic models can resolve their annotations. Python itself would do this
-under the name of the file, but two suites in two folders may both have a `tools.py`. So a file that is named by its
-path gets a module name of its own, and while it is executed, `import tools` means the file beside it.
+under the name of the file, but two suites in two folders may both have a `tools.py`. So a file that is loaded by its
+path gets a unique module name, and while it is executed, `import tools` means the file next to it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from proctor.base.documents import did_you_mean
 from proctor.base.errors import UsageError, one_line
 from proctor.base.python_source import parse_python
 
-_LOADING = threading.RLock()
+_LOAD_LOCK = threading.RLock()
 
 
 def is_reference(text: str) -> bool:
@@ -40,7 +40,7 @@ def is_reference(text: str) -> bool:
 
 
 def locate(reference: str, base: Path | None = None) -> Path | None:
-    """The file that `reference` names something in, found without running any code.
+    """The file of a reference, found without running any code.
 
     Raises `UsageError` if there is no such file or module, or if the file does not define the name. Returns `None` for
     a module without source code, such as a compiled one.
@@ -61,7 +61,7 @@ def locate(reference: str, base: Path | None = None) -> Path | None:
 
 
 def resolve(reference: str, base: Path | None = None) -> Any:
-    """The object that `reference` names; relative files are looked up beside `base`, then in the working folder."""
+    """The object that `reference` names; relative paths start at the folder `base`, then at the working folder."""
     where, name = _split(reference)
     module = load_file(find_file(where, base)) if where.endswith(".py") else _import(where, base, reference)
     target: Any = module
@@ -85,7 +85,7 @@ def _split(reference: str) -> tuple[str, str]:
 
 
 def find_file(where: str, base: Path | None) -> Path:
-    """The file that a reference means; the error says where it was looked for."""
+    """The file with this path. Raises `UsageError` with the places where it was looked for."""
     path = Path(where).expanduser()
     candidates = [path] if path.is_absolute() else [folder / path for folder in _folders(base)]
     for candidate in candidates:
@@ -100,16 +100,16 @@ def _folders(base: Path | None) -> list[Path]:
 
 
 class _SourceLoader(SourceFileLoader):
-    """Compiles the file as it is now. Cached bytecode is recognised by second and size, and an edit can keep both."""
+    """Compiles the file as it is now. Cached bytecode is matched by second and size, and an edit can keep both."""
 
     def path_stats(self, path: str) -> Any:
         raise OSError(f"the bytecode of {path} is not used")
 
 
 def load_file(path: Path) -> ModuleType:
-    """The module of a Python file, which is executed by the first call."""
+    """The module of a Python file. The first call executes the file."""
     name = f"_proctor_{path.stem}_{hashlib.blake2b(str(path).encode(), digest_size=6).hexdigest()}"
-    with _LOADING:
+    with _LOAD_LOCK:
         if name in sys.modules:
             return sys.modules[name]
         spec = importlib.util.spec_from_file_location(name, path, loader=_SourceLoader(name, str(path)))
@@ -129,18 +129,18 @@ def load_file(path: Path) -> ModuleType:
 
 
 _SIBLINGS: dict[Path, dict[str, ModuleType]] = {}
-"""By folder: the modules that files in it imported from beside or below them."""
+"""By folder: the modules that its files imported from the same folder or below it."""
 
 
 @contextlib.contextmanager
 def _siblings_of(folder: Path) -> Iterator[None]:
-    """While a file of `folder` is executed, `import tools` means the `tools` beside it, and not another suite's."""
-    mine = _SIBLINGS.setdefault(folder, {})
+    """While a file of `folder` is executed, `import tools` means the `tools` next to it, not another suite's."""
+    siblings = _SIBLINGS.setdefault(folder, {})
     for modules in _SIBLINGS.values():
         for name, module in modules.items():
-            if modules is not mine and sys.modules.get(name) is module and _is_beside(folder, name):
+            if modules is not siblings and sys.modules.get(name) is module and _is_in_folder(folder, name):
                 del sys.modules[name]
-    sys.modules.update(mine)
+    sys.modules.update(siblings)
     if str(folder) in sys.path:
         sys.path.remove(str(folder))
     sys.path.insert(0, str(folder))
@@ -148,12 +148,12 @@ def _siblings_of(folder: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        mine.update(
+        siblings.update(
             {name: loaded for name, loaded in _loaded_below(folder).items() if not name.startswith("_proctor_")}
         )
 
 
-def _is_beside(folder: Path, name: str) -> bool:
+def _is_in_folder(folder: Path, name: str) -> bool:
     top = name.partition(".")[0]
     return (folder / f"{top}.py").is_file() or (folder / top).is_dir()
 
@@ -166,7 +166,7 @@ def _loaded_below(folder: Path) -> dict[str, ModuleType]:
 
 
 def _import(where: str, base: Path | None, reference: str) -> ModuleType:
-    """A module by its name. One that is beside the suite comes before any other of that name."""
+    """A module by its name. One next to the suite comes before any other of that name."""
     for folder in _folders(base):
         if "." not in where and (folder / f"{where}.py").is_file():
             return load_file((folder / f"{where}.py").resolve())
@@ -193,7 +193,7 @@ def _line_in(path: Path, error: BaseException) -> str:
 
 
 def names_defined_in(path: Path) -> set[str] | None:
-    """The names that a Python file defines at its top level, or `None` if only running it would tell."""
+    """The names that a Python file defines at its top level, or `None` if that cannot be known without running it."""
     try:
         tree = parse_python(path)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
@@ -238,7 +238,7 @@ def _file_of_module(name: str, folders: list[Path]) -> Path | None:
 
 
 def _has_own_finder(name: str) -> bool:
-    """Whether an installed package is found by an import hook of its own, as editable installs are."""
+    """Whether an installed package is found by its own import hook, as editable installs are."""
     try:
         return importlib.util.find_spec(name) is not None
     except (ImportError, ValueError):

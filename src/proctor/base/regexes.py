@@ -1,7 +1,7 @@
-"""Runs regular expressions that come from files: the one place that does, bounded in time and in size.
+"""Runs regular expressions from files, with limits on time and size. No other code runs them.
 
 The standard library's engine can take forever on a pattern such as `(a+)+$` and cannot be stopped from another thread.
-`regex` takes the same syntax and a time limit, and lets other threads run meanwhile.
+`regex` takes the same syntax and a time limit, and lets other threads run in the meantime.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ import regex
 
 from proctor.base.errors import ProctorError
 
-LIMIT_SECONDS = 1.0
+TIMEOUT_SECONDS = 1.0
 MAX_PATTERN_LENGTH = 10_000
 MAX_REPEAT = 100_000
-"""How often a part may be asked for, nested repeats multiplied: `((a{1000}){1000}){1000}` would fill the memory."""
+"""The most repeats of a part, nested ones multiplied: `((a{1000}){1000}){1000}` would fill the memory."""
 
 _BRACE = r"(?s)\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|(\{)(?!\d*,?\d*\})"
 
 
 class PatternTooSlow(ProctorError):
-    """A pattern took too long on a text: nothing is known about whether it matches."""
+    """A pattern took too long on a text, so it is unknown whether it matches."""
 
 
 class Match(Protocol):
-    """What a match tells."""
+    """A match of a pattern in a text."""
 
     def group(self) -> str: ...
 
@@ -38,9 +38,9 @@ class Match(Protocol):
 
 
 def check_pattern(text: str, *, ignore_case: bool = False) -> None:
-    """Raises `ValueError`, with the reason, where `text` is not a regular expression that may be run."""
+    """Raise `ValueError` with the reason if `text` is not a regular expression, or exceeds the limits."""
     if len(text) > MAX_PATTERN_LENGTH:
-        raise ValueError(f"a pattern of {len(text):,} characters is too long; {MAX_PATTERN_LENGTH:,} are allowed")
+        raise ValueError(f"the pattern has {len(text):,} characters; the limit is {MAX_PATTERN_LENGTH:,}")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -49,7 +49,7 @@ def check_pattern(text: str, *, ignore_case: bool = False) -> None:
     except (re.error, OverflowError, RecursionError) as error:
         raise ValueError(str(error) or type(error).__name__) from None
     if largest > MAX_REPEAT:
-        raise ValueError(f"its repeats come to {largest:,} times; {MAX_REPEAT:,} are allowed")
+        raise ValueError(f"its nested repeats add up to {largest:,}; the limit is {MAX_REPEAT:,}")
 
 
 def search(pattern: str, text: str, *, ignore_case: bool = False) -> Match | None:
@@ -58,22 +58,22 @@ def search(pattern: str, text: str, *, ignore_case: bool = False) -> Match | Non
 
 
 def fullmatch(pattern: str, text: str, *, ignore_case: bool = False) -> Match | None:
-    """Whether the pattern matches `text` from end to end."""
+    """The match of the pattern with the whole of `text`."""
     return _run("fullmatch", pattern, text, ignore_case)
 
 
 def _run(method: str, pattern: str, text: str, ignore_case: bool) -> Match | None:
     try:
-        found: Match | None = getattr(_compiled(pattern, ignore_case), method)(
-            text, timeout=LIMIT_SECONDS, concurrent=True
+        match: Match | None = getattr(_compiled(pattern, ignore_case), method)(
+            text, timeout=TIMEOUT_SECONDS, concurrent=True
         )
     except TimeoutError:
         short = pattern if len(pattern) <= 80 else f"{pattern[:79]}…"
         raise PatternTooSlow(
-            f"the pattern /{short}/ took more than {LIMIT_SECONDS:g} s on a text of {len(text):,} characters; "
+            f"the pattern /{short}/ took more than {TIMEOUT_SECONDS:g} s on a text of {len(text):,} characters; "
             "write it without a repeat inside a repeat"
         ) from None
-    return found
+    return match
 
 
 @functools.lru_cache(maxsize=512)
@@ -85,12 +85,12 @@ def _compiled(pattern: str, ignore_case: bool) -> Any:
 
 
 def _without_fuzzy_braces(pattern: str) -> str:
-    """A brace that is no repeat is the character itself, as in `re`; `regex` would read `x{e}` as "with errors"."""
-    return re.sub(_BRACE, lambda found: r"\{" if found.group(1) else found.group(), pattern)
+    """Escape braces that are not repeats, as `re` reads them; `regex` would read `x{e}` as "with errors"."""
+    return re.sub(_BRACE, lambda match: r"\{" if match.group(1) else match.group(), pattern)
 
 
 def _largest_repeat(text: str) -> int:
-    """The greatest product of the least numbers of nested repeats."""
+    """The largest product of the minimum counts of nested repeats."""
     return _largest(_parser.parse(text))
 
 
@@ -107,5 +107,5 @@ def _largest(parts: Iterable[Any]) -> int:
 
 def _flat(value: Any) -> list[Any]:
     if isinstance(value, (list, tuple)):
-        return [found for item in value for found in _flat(item)]
+        return [part for item in value for part in _flat(item)]
     return [value]

@@ -1,4 +1,4 @@
-"""What a secret looks like in a text: the shapes that vendors give to their tokens, and values after a telling name.
+"""What a secret looks like in a text: the shapes that vendors give to their tokens, and values after certain names.
 
 Shapes are specific: almost nothing else begins with `sk-ant-`. Names are not: `token` and `key` are ordinary words, so
 a value after a name has to look like one too. Whether a value under a name is a secret, in a text, in data or in a
@@ -20,13 +20,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 MIN_VALUE_LENGTH = 8
-"""Values of environment variables that are shorter are found in ordinary words."""
+"""Shorter values of environment variables occur in ordinary words."""
 MAX_VALUE_LENGTH = 4096
 MAX_NAME_LENGTH = 80
 MAX_PEM_LENGTH = 20_000
 RANDOM_LENGTH, RANDOM_ENTROPY = 16, 3.5
 MAX_WORD_LENGTH = 20
-"""Letters alone that are this long may be a token; shorter ones are words, such as the name of an evaluator."""
+"""A word of letters alone may be a token from this length on; shorter ones are ordinary, such as `ContextRecall`."""
 
 SECRET_NAMES = tuple(
     """authorization cookie api_key apikey api_token apitoken password passwd pwd passphrase secret secret_key secretkey
@@ -36,19 +36,19 @@ SECRET_NAMES = tuple(
 )
 """How the name of a secret ends, in lower case and with underscores."""
 UNCERTAIN_NAMES = ("token", "auth")
-"""Also names of ordinary things: a value under one is a secret only if it looks random."""
-_WIDE = re.compile(
+"""Names that ordinary things have too: a value after one is a secret only if it looks random."""
+_CONFIG_NAME = re.compile(
     r"(?i)api[_-]?key|passw(or)?d|secret|credential|authorization|connection[_-]?string|token$|cookie$|(^|[_-])key$"
 )
-_NOT_A_VALUE = re.compile(r"(file|path|dir|folder|name|url|uri|endpoint|region|type|count|limit|size|sock)$")
+_ORDINARY_NAME = re.compile(r"(file|path|dir|folder|name|url|uri|endpoint|region|type|count|limit|size|sock)$")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _UUID = re.compile(r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}")
 _PASSWORDS = ("password", "passwd", "pwd", "passphrase")
 _HINTS = tuple("passw pwd passphrase secret token key auth cookie credential bearer basic connection".split())
 """One of these is in every name of a secret and in every scheme of authorization."""
 
-MASKED = re.compile(r"\[secret: [^\[\]]{1,80}, [0-9]{1,12} characters\]")
-"""What a secret is replaced with."""
+MASK_PATTERN = re.compile(r"\[secret: [^\[\]]{1,80}, [0-9]{1,12} characters\]")
+"""The text that replaces a secret."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,15 +56,15 @@ class Secret:
     """Where a secret is in a text."""
 
     kind: str
-    """In words: the vendor's token, or the name that the value stands under."""
+    """In words: the vendor's token, or the name before the value."""
     start: int
     end: int
     by_name: bool = False
-    """Whether it was found because of the name before it, and not by its shape."""
+    """Whether it was found by the name before it, and not by its shape."""
 
 
 def find_secrets_in(text: str) -> Iterator[Secret]:
-    """The secrets that the text itself shows; they may overlap."""
+    """The secrets that can be recognized from the text alone; they may overlap."""
     yield from find_shapes(text)
     lowered = text.lower()
     if any(hint in lowered for hint in _HINTS):
@@ -74,8 +74,8 @@ def find_secrets_in(text: str) -> Iterator[Secret]:
 def may_contain_secrets(text: str) -> bool:
     """Whether a text is worth a closer look, which few are.
 
-    Vendors' tokens are words of 16 characters or more, with digits or signs unless they are longer still. Everything
-    else that is found stands beside a name.
+    Vendors' tokens are words of 16 characters or more, with digits or signs unless they are longer still. All other
+    secrets follow a name.
     """
     for word in text.split():
         if len(word) >= RANDOM_LENGTH and (len(word) >= MAX_WORD_LENGTH or not word.isalpha()):
@@ -85,30 +85,30 @@ def may_contain_secrets(text: str) -> bool:
 
 
 @functools.lru_cache(maxsize=4096)
-def is_secret_name(name: str, *, wide: bool = False) -> bool:
+def is_secret_name(name: str, *, config_names: bool = False) -> bool:
     """Whether values of that name are secrets: `http.request.header.authorization`, `X-Api-Key`, `apiKey`.
 
-    `wide` accepts more names, such as `key` and `token`, as where a model or an account is described.
+    `config_names` accepts more names, such as `key` and `token`, for the settings of a model or an account.
     """
     last = last_part(name)
     for ending in SECRET_NAMES:
         if last.endswith(ending) and ("_" not in ending or last == ending or last.endswith("_" + ending)):
             return True
-    return wide and _WIDE.search(last) is not None and _NOT_A_VALUE.search(last) is None
+    return config_names and _CONFIG_NAME.search(last) is not None and _ORDINARY_NAME.search(last) is None
 
 
 def is_secret_variable(name: str, value: str) -> bool:
     """Whether an environment variable, as in a `.env` file, is a secret by its name or by the shape of its value."""
-    if is_secret_name(name, wide=True) or next(find_shapes(value), None) is not None:
+    if is_secret_name(name, config_names=True) or next(find_shapes(value), None) is not None:
         return True
-    return looks_random(value) and not _NOT_A_VALUE.search(last_part(name))
+    return looks_random(value) and not _ORDINARY_NAME.search(last_part(name))
 
 
-def is_secret_value(name: str, text: str, *, wide: bool = False) -> bool:
+def is_secret_value(name: str, text: str, *, config_names: bool = False) -> bool:
     """Whether a text under a name, as in data, is a secret."""
-    if not name or not is_value(text, name):
+    if not name or not can_be_secret(text, name):
         return False
-    return is_secret_name(name, wide=wide) or (is_uncertain(name) and looks_random(text))
+    return is_secret_name(name, config_names=config_names) or (is_uncertain_name(name) and looks_random(text))
 
 
 def looks_random(value: str) -> bool:
@@ -121,11 +121,11 @@ def looks_random(value: str) -> bool:
     return entropy >= RANDOM_ENTROPY and " " not in sample and not _UUID.fullmatch(value)
 
 
-def is_value(text: str, name: str) -> bool:
+def can_be_secret(text: str, name: str) -> bool:
     """Whether a text can be a secret at all: not a placeholder, a variable or a mask. `pwd` may also name a folder."""
     if name.lower() == "pwd" and text.startswith(("/", "~", "C:")):
         return False
-    if text.startswith(("${", "$", "<", "[secret: ")) and (text[0] != "[" or MASKED.fullmatch(text)):
+    if text.startswith(("${", "$", "<", "[secret: ")) and (text[0] != "[" or MASK_PATTERN.fullmatch(text)):
         return False
     return any(character.isalnum() for character in text[:MAX_VALUE_LENGTH])
 
@@ -136,14 +136,14 @@ def last_part(name: str) -> str:
     return _CAMEL.sub("_", name[-MAX_NAME_LENGTH:].rpartition(".")[2]).lower().replace("-", "_")
 
 
-def is_uncertain(name: str) -> bool:
-    """Whether the name is one of ordinary things as well."""
+def is_uncertain_name(name: str) -> bool:
+    """Whether ordinary things have this name, too."""
     last = last_part(name)
     return last in UNCERTAIN_NAMES or last.endswith(("_token", "_auth"))
 
 
-def kind_of(name: str) -> str:
-    """A name as it can stand in a mask: short, and without characters that a pattern would take for a range."""
+def secret_kind(name: str) -> str:
+    """A name as it is written in a mask: short, and without characters that a pattern would take for a range."""
     return re.sub(r"[^A-Za-z0-9_ ]", "_", name.rpartition(".")[2])[:40] or "value"
 
 
@@ -232,7 +232,7 @@ def find_shapes(text: str) -> Iterator[Secret]:
 def _with_head(kind: str, shape: str) -> tuple[str, str, str]:
     """The plain characters that a shape begins with, and a pattern for the shape at the beginning of a word.
 
-    The first character stands before the look-behind, so that the search skips to the next place that has it.
+    The first character comes before the look-behind, so that the search skips to the next place that has it.
     """
     head = re.match(r"[A-Za-z0-9_-]+(?![?*+{])|[A-Za-z]", shape)
     return kind, "" if head is None else head[0], rf"{shape[0]}(?<![A-Za-z0-9]{shape[0]}){shape[1:]}"
@@ -254,10 +254,10 @@ def _pem_end(text: str, start: int) -> int:
 
 def find_by_name(text: str, lowered: str) -> Iterator[Secret]:
     """`api_key=...`, `"password": "..."`, `Authorization: Bearer ...`; `lowered` is the text in lower case."""
-    if len(lowered) != len(text):  # one letter becomes two: places would not be the same
+    if len(lowered) != len(text):  # one letter becomes two, and positions would differ
         lowered = "".join(character.lower() if character.isascii() else character for character in text)
     position = 0
-    while (match := _NAMED.search(lowered, position)) is not None:
+    while (match := _NAME_AND_SEPARATOR.search(lowered, position)) is not None:
         position = match.end()
         name = match[0].rstrip(" \t:=>\"'\\")
         if name in ("bearer", "basic") and match[0][-1] in " \t":
@@ -266,10 +266,10 @@ def find_by_name(text: str, lowered: str) -> Iterator[Secret]:
                 yield Secret("Bearer token" if name == "bearer" else "Basic authorization", *value.span(), True)
             continue
         name = _whole_name(text, match.start(), match.start() + len(name))
-        found = _value_after(text, position, name)
-        if found is not None:
-            yield Secret(kind_of(name), *found, True)
-            position = found[1]
+        span = _value_after(text, position, name)
+        if span is not None:
+            yield Secret(secret_kind(name), *span, True)
+            position = span[1]
 
 
 def _whole_name(text: str, start: int, end: int) -> str:
@@ -280,9 +280,9 @@ def _whole_name(text: str, start: int, end: int) -> str:
 
 
 def _value_after(text: str, start: int, name: str) -> tuple[int, int] | None:
-    """Where the secret after a name stands; `None` where it is an ordinary word, a variable, or masked already."""
+    """Start and end of the secret after a name; `None` if it is an ordinary word, a variable, or masked already."""
     certain = bool(name) and is_secret_name(name)
-    if not certain and not is_uncertain(name):
+    if not certain and not is_uncertain_name(name):
         return None
     last, equals = last_part(name), text[start - 1] == "="
     quote = text[start : start + 2].lstrip("\\")[:1] if text[start : start + 1] in ("\\", '"', "'") else ""
@@ -297,12 +297,12 @@ def _value_after(text: str, start: int, name: str) -> tuple[int, int] | None:
     if quote in ('"', "'") and quote:
         value = _QUOTED[quote, text[start - 2 : start - 1] == "\\"].match(text, start)
         random = value is not None and (certain or looks_random(value[0]))
-        return value.span() if value is not None and random and is_value(value[0], last) else None
+        return value.span() if value is not None and random and can_be_secret(value[0], last) else None
     if last.endswith("cookie"):
         value = _COOKIES.match(text, start)
         return None if value is None else value.span()
     value = _BARE.match(text, start)
-    if value is None or not is_value(value[0], last):
+    if value is None or not can_be_secret(value[0], last):
         return None
     if not certain:
         return value.span() if looks_random(value[0]) else None
@@ -333,15 +333,15 @@ _QUOTED = {
     ('"', True): re.compile(rf'[^"\\\r\n]{{1,{MAX_VALUE_LENGTH}}}'),
     ("'", True): re.compile(rf"[^'\\\r\n]{{1,{MAX_VALUE_LENGTH}}}"),
 }
-"""By quote, and whether it stands escaped in a text that is itself quoted."""
+"""By quote, and whether the quote is escaped because the text itself is quoted."""
 _COOKIES = re.compile(rf"[\w.-]{{1,100}}=[^\r\n\"'\[\]]{{4,{MAX_VALUE_LENGTH}}}")
 _SCHEME = re.compile(r"(?:bearer|basic|token|digest|apikey|negotiate|bot)[ \t]{1,4}", re.IGNORECASE)
 _SCHEME_VALUE = re.compile(rf"[A-Za-z0-9+/=._~*-]{{8,{MAX_VALUE_LENGTH}}}")
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z_.]*[!?:]?")
 
 
-def _named_pattern() -> re.Pattern[str]:
-    """In text in lower case: a name, the quote that closes it, and what stands between a name and its value."""
+def _name_pattern() -> re.Pattern[str]:
+    """Matches, in lower-case text, a name, the quote that closes it, and the separator between name and value."""
     names: dict[str, list[str]] = {"b": [r"(?:earer|asic)[ \t]{1,4}(?=[a-z0-9])"]}
     between = r"(?:\\?[\"'])?[ \t]{0,3}(?:=>|:=|[:=])[ \t]{0,3}"
     for name in sorted((*SECRET_NAMES, *UNCERTAIN_NAMES), key=len, reverse=True):
@@ -349,4 +349,4 @@ def _named_pattern() -> re.Pattern[str]:
     return re.compile("|".join(f"{first}(?:{'|'.join(rests)})" for first, rests in names.items()))
 
 
-_NAMED = _named_pattern()
+_NAME_AND_SEPARATOR = _name_pattern()

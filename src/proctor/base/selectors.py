@@ -32,7 +32,7 @@ class Selector:
     """A parsed path into data, such as `$.choices[0].message.content`.
 
     A subset of JSONPath: keys (`a.b`, `['a b']`), indices (`[0]`, `[-1]`) and `[*]` for every item, which makes the
-    result a list. A `?` at the end says that there may be nothing there.
+    result a list. A `?` at the end makes it optional.
     """
 
     text: str
@@ -45,23 +45,23 @@ class Selector:
 
 
 def parse_selector(text: str) -> Selector:
-    """Reads a path; raises `UsageError` that says where it stops making sense."""
+    """Read a path. Raises `UsageError` with the part that cannot be read."""
     path = text.strip()
     optional = path.endswith("?")
     path = path[:-1] if optional else path
-    at = 1 if path.startswith("$") else 0
+    position = 1 if path.startswith("$") else 0
     steps: list[Any] = []
-    while at < len(path):
-        step = _STEP.match(path, at)
-        if step is None or (step["name"] and bool(step["dot"]) != bool(at)):
+    while position < len(path):
+        step = _STEP.match(path, position)
+        if step is None or (step["name"] and bool(step["dot"]) != bool(position)):
             raise UsageError(
-                f"{text!r} is not a selector: cannot read {path[at:]!r}; write for example "
+                f"{text!r} is not a selector: cannot read {path[position:]!r}; write for example "
                 "$.choices[0].message.content, steps[*].name or ['a key'].b"
             )
         steps.append(_step(step))
-        at = step.end()
+        position = step.end()
     if not path:
-        raise UsageError("a selector must not be blank; write $ for the whole answer")
+        raise UsageError("the selector is blank; write $ for the whole answer")
     return Selector(text, tuple(steps), optional)
 
 
@@ -76,13 +76,13 @@ def _step(step: re.Match[str]) -> Any:
 
 
 def _walk(data: Json, steps: tuple[Any, ...]) -> Json | Unset:
-    for at, step in enumerate(steps):
+    for index, step in enumerate(steps):
         if step is EVERY:
             if not isinstance(data, (list, Mapping)):
                 return UNSET
             items = data.values() if isinstance(data, Mapping) else data
-            found = [_walk(item, steps[at + 1 :]) for item in items]
-            return [value for value in found if value is not UNSET]
+            values = [_walk(item, steps[index + 1 :]) for item in items]
+            return [value for value in values if value is not UNSET]
         if isinstance(step, int):
             if not isinstance(data, list) or not -len(data) <= step < len(data):
                 return UNSET

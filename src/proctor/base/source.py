@@ -1,8 +1,8 @@
-"""Reads a file into plain data, and tells on which line each value is.
+"""Reads a JSON or YAML file into plain data, and finds the line of each value.
 
-The JSON parser of the standard library keeps no positions, and one that does is many times slower. So JSON is parsed at
-full speed, and positions are looked up by a second pass over the text when a problem has to be reported. YAML has them
-from its only pass. In both, a key that is given twice is a mistake.
+The JSON parser of the standard library has no positions, and one that does is many times slower. So JSON is parsed at
+full speed, and lines are found by a second pass over the text when a problem has to be reported. The YAML parser has
+them from its only pass. In both formats, a duplicate key is an error.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from proctor.base.errors import InvalidSuite, Problem
 from proctor.base.json_data import Json
 from proctor.base.positions import MAX_DEPTH as MAX_DEPTH
 from proctor.base.positions import Lines as Lines
-from proctor.base.positions import Place, line_at
+from proctor.base.positions import LineTree, line_at
 from proctor.base.positions import Pointer as Pointer
 from proctor.base.positions import pointer_text as pointer_text
 
 YAML_SUFFIXES = (".yaml", ".yml")
 
 MAX_FILE_BYTES = 1_000_000_000
-"""Bytes of a file that is read whole; a hundred thousand cases are a tenth of this."""
+"""Size of the largest file that is read; a hundred thousand cases take a tenth of this."""
 
 
 def read_text(path: Path) -> str:
-    """A file's text; an unreadable one is a problem that names it."""
+    """A file's text. Raises `InvalidSuite` with the path if the file cannot be read."""
     try:
-        refuse_endless(path)
+        check_readable(path)
         return path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
@@ -44,13 +44,13 @@ def read_text(path: Path) -> str:
         raise InvalidSuite([Problem(f"cannot be read: {error}", path)]) from None
 
 
-def refuse_endless(path: Path) -> None:
-    """A pipe or a device may wait or go on forever, and a file can be larger than the memory."""
-    about = path.stat()
-    if not (stat.S_ISREG(about.st_mode) or stat.S_ISDIR(about.st_mode)):
-        raise ValueError("it is not a file, but a pipe or a device")
-    if about.st_size > MAX_FILE_BYTES:
-        raise ValueError(f"it has {about.st_size / 1e6:,.0f} MB; {MAX_FILE_BYTES / 1e6:,.0f} MB are the most")
+def check_readable(path: Path) -> None:
+    """Raise `ValueError` for a pipe or a device, which may never end, and for a file that is too large."""
+    status = path.stat()
+    if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
+        raise ValueError("it is a pipe or a device, not a file")
+    if status.st_size > MAX_FILE_BYTES:
+        raise ValueError(f"it has {status.st_size / 1e6:,.0f} MB; the limit is {MAX_FILE_BYTES / 1e6:,.0f} MB")
 
 
 def parse(path: Path, text: str) -> Json:
@@ -72,7 +72,7 @@ def parse_with_lines(path: Path, text: str) -> tuple[Json, Lines]:
 
 
 def lines_of(path: Path, text: str) -> Lines:
-    """The lines of the values in one document; nothing is known of one that cannot be parsed."""
+    """A function that returns the line of each value in a document, or None for all if it cannot be parsed."""
     try:
         return parse_with_lines(path, text)[1]
     except InvalidSuite:
@@ -95,19 +95,19 @@ def _is_too_deep(data: Json) -> bool:
 
 
 class _NotJson(ValueError):
-    """Something that the parser takes and the standard does not; `token` is how the text has it."""
+    """Something that the parser accepts and the standard does not; `token` is its text in the document."""
 
     def __init__(self, message: str, token: str) -> None:
         self.token = token
         super().__init__(message)
 
 
-class _KeyTwice(ValueError):
-    """A key that one object has twice."""
+class _DuplicateKey(ValueError):
+    """A key that occurs twice in one object."""
 
     def __init__(self, key: str) -> None:
         self.key = key
-        super().__init__(f"key {key!r} is given twice in one object")
+        super().__init__(f"duplicate key {key!r}")
 
 
 def _reject_constant(name: str) -> None:
@@ -124,11 +124,11 @@ def _finite(text: str) -> float:
 def _unique_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     data = dict(pairs)
     if len(data) != len(pairs):
-        seen: set[str] = set()
+        keys: set[str] = set()
         for key, _ in pairs:
-            if key in seen:
-                raise _KeyTwice(key)
-            seen.add(key)
+            if key in keys:
+                raise _DuplicateKey(key)
+            keys.add(key)
     return data
 
 
@@ -145,27 +145,27 @@ def parse_json(path: Path, text: str) -> Json:
         problem = Problem("is nested too deeply to be read", path)
     except _NotJson as error:
         problem = Problem(f"is not valid JSON: {error}", path, _line_of_token(text, re.escape(error.token)))
-    except _KeyTwice as error:
-        problem = Problem(f"is not valid JSON: {error}", path, _JsonPlaces(text).line_of_repeated(error.key))
+    except _DuplicateKey as error:
+        problem = Problem(f"is not valid JSON: {error}", path, _JsonLineReader(text).line_of_duplicate(error.key))
     except ValueError:
         problem = Problem("has a number with too many digits to be read", path, _line_of_token(text, r"-?[0-9]{1000,}"))
     raise InvalidSuite([problem])
 
 
-# Possessive: a long text would otherwise be remembered character by character, at a hundred times its size.
+# Possessive quantifiers: otherwise the engine remembers a long string character by character, at 100 times its size.
 _TOKEN = re.compile(r'\s*+("[^"\\]*+(?:\\.[^"\\]*+)*+"|[\[\]{}:,]|[^\s\[\]{}:,"]++)', re.DOTALL)
 
 
 def _line_of_token(text: str, pattern: str) -> int | None:
-    """The line of the first token that is neither text nor punctuation and fits."""
-    for found in _TOKEN.finditer(text):
-        if re.fullmatch(pattern, found.group(1)):
-            return text.count("\n", 0, found.start(1)) + 1
+    """The line of the first token that matches the pattern."""
+    for match in _TOKEN.finditer(text):
+        if re.fullmatch(pattern, match.group(1)):
+            return text.count("\n", 0, match.start(1)) + 1
     return None
 
 
 class _JsonLines:
-    """The lines of the values in a JSON text, which is gone through when the first one is needed."""
+    """The lines of the values in a JSON text, which is read again when the first line is needed."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -174,57 +174,57 @@ class _JsonLines:
         return None if self._root is None else line_at(self._root, pointer)
 
     @cached_property
-    def _root(self) -> Place | None:
+    def _root(self) -> LineTree | None:
         with suppress(ValueError, RecursionError):
-            return _JsonPlaces(self._text).read()
+            return _JsonLineReader(self._text).read()
         return None
 
 
-class _JsonPlaces:
-    """Goes through a JSON text that the parser has accepted and notes where each value is."""
+class _JsonLineReader:
+    """Reads a JSON text that the parser has accepted, for the line of each value."""
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._at = 0
+        self._position = 0
         self._line = 1
-        self._counted = 0
-        self._repeated: list[tuple[str, int]] = []
+        self._last_start = 0
+        self._duplicates: list[tuple[str, int]] = []
 
-    def read(self) -> Place:
+    def read(self) -> LineTree:
         return self._value(self._next(), None)
 
-    def line_of_repeated(self, key: str) -> int | None:
-        """Where an object has a key for the second time; what follows need not be JSON."""
+    def line_of_duplicate(self, key: str) -> int | None:
+        """The line where a key occurs again in an object; the text after it may be invalid."""
         with suppress(ValueError, RecursionError):
             self.read()
-        return next((line for repeated, line in self._repeated if repeated == key), None)
+        return next((line for duplicate, line in self._duplicates if duplicate == key), None)
 
     def _next(self) -> str:
-        match = _TOKEN.match(self._text, self._at)
+        match = _TOKEN.match(self._text, self._position)
         if match is None:
             raise ValueError("end of text")
         start = match.start(1)
-        self._line += self._text.count("\n", self._counted, start)
-        self._at, self._counted = match.end(), start
+        self._line += self._text.count("\n", self._last_start, start)
+        self._position, self._last_start = match.end(), start
         return match.group(1)
 
-    def _value(self, opening: str, line: int | None) -> Place:
-        here = self._line if line is None else line
+    def _value(self, opening: str, line: int | None) -> LineTree:
+        line = self._line if line is None else line
         if opening == "[":
-            return here, self._items()
+            return line, self._items()
         if opening == "{":
-            return here, self._members()
-        return here, None
+            return line, self._members()
+        return line, None
 
-    def _items(self) -> list[Place]:
-        items: list[Place] = []
+    def _items(self) -> list[LineTree]:
+        items: list[LineTree] = []
         while (token := self._next()) != "]":
             if token != ",":
                 items.append(self._value(token, None))
         return items
 
-    def _members(self) -> dict[str, Place]:
-        members: dict[str, Place] = {}
+    def _members(self) -> dict[str, LineTree]:
+        members: dict[str, LineTree] = {}
         while (token := self._next()) != "}":
             if token == ",":
                 continue
@@ -232,6 +232,6 @@ class _JsonPlaces:
             self._next()
             key = json.loads(token)
             if key in members:
-                self._repeated.append((key, line))
+                self._duplicates.append((key, line))
             members[key] = self._value(self._next(), line)
         return members

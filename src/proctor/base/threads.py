@@ -1,4 +1,4 @@
-"""Runs synchronous code of users in threads, so that it does not block the event loop.
+"""Runs users' synchronous code in threads, so that it does not block the event loop.
 
 The obvious ways are wrong for code that may hang. `asyncio.to_thread` and `anyio.to_thread` use threads that are joined
 when Python ends: a call that was abandoned after its timeout keeps the process alive for as long as it sleeps, and in
@@ -103,7 +103,7 @@ class DaemonThreadPool(ThreadPoolExecutor):
                     if self._idle > 0:
                         self._idle -= 1
                         break
-                continue  # a call is on its way to this thread
+                continue  # a call is about to reach this thread
             if loop is not None and loop.is_closed():
                 loop = self._new_loop()
             asyncio.set_event_loop(loop)

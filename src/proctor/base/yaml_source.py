@@ -1,7 +1,7 @@
-"""YAML as plain data, read as its 1.2 core schema, and where in the text everything stands.
+"""Reads YAML (the 1.2 core schema) as plain data, with the line of each value.
 
-Nothing a document says can run code, stop the process or fill the memory: tags beyond the core are refused, and so are
-a nesting that the parser's own stack could not take and aliases that stand for themselves or for too much.
+No document can run code, crash the process or fill the memory. Tags outside the core schema are errors. So is nesting
+that would overflow the parser's stack, and so are aliases that contain themselves or expand to too many values.
 """
 
 from __future__ import annotations
@@ -16,39 +16,39 @@ import yaml
 
 from proctor.base.errors import InvalidSuite, Problem
 from proctor.base.json_data import Json
-from proctor.base.positions import MAX_DEPTH, Lines, Place, Pointer, line_at
+from proctor.base.positions import MAX_DEPTH, Lines, LineTree, Pointer, line_at
 
 MAX_EXPANSION = 1_000_000
-"""How many values a document may come to when each alias counts as what it stands for."""
+"""How many values a document may have after its aliases are expanded."""
 
 MAX_MERGED_KEYS = 200_000
-"""How many keys a document may take over by merging (`<<`); a merge of merges doubles with every level."""
+"""How many keys a document may add by merging (`<<`): a merge of merges doubles with every level."""
 
 MAX_NUMBER_DIGITS = 4300
-"""Digits; Python itself reads no longer ones."""
+"""The most digits of a whole number that Python reads."""
 
 _SafeLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _CORE = "tag:yaml.org,2002:"
-_NAMEABLE = frozenset(f"{_CORE}{kind}" for kind in ("int", "float", "bool", "null"))
-_STEEP_LINE = re.compile(r"^[ \t?:-]{400}", re.MULTILINE)
+_SCALAR_TAGS = frozenset(f"{_CORE}{kind}" for kind in ("int", "float", "bool", "null"))
+_DEEP_LINE = re.compile(r"^[ \t?:-]{400}", re.MULTILINE)
 
 
 def parse_yaml(path: Path, text: str) -> tuple[Json, Lines]:
-    """The data of a document and the lines of its values; whatever is wrong with it becomes one problem.
+    """The data of a document and the lines of its values. Raises `InvalidSuite` with one problem if it is invalid.
 
-    Both come from one tree of nodes. The places are collected from it when a line is first needed.
+    Both come from one tree of nodes. The lines are collected from it when the first one is needed.
     """
     try:
-        _refuse_depth(text)
+        _check_depth(text)
         node, data, aliases = _compose_and_construct(text)
-        if "&" in text and "*" in text and _size(data, {}, set()) > MAX_EXPANSION:
-            raise ValueError("its aliases (*) stand for too much")
+        if "&" in text and "*" in text and _expanded_size(data, {}, set()) > MAX_EXPANSION:
+            raise ValueError(f"its aliases (*) expand to more than {MAX_EXPANSION:,} values")
         return data, _YamlLines(node, aliases)
     except yaml.MarkedYAMLError as error:
-        last = text.rstrip().count("\n")
-        line = None if error.problem_mark is None else min(error.problem_mark.line, last) + 1
-        what = ": ".join(part for part in (error.context, error.problem) if part)
-        problem = Problem(f"is not valid YAML: {what}", path, line)
+        last_line = text.rstrip().count("\n")
+        line = None if error.problem_mark is None else min(error.problem_mark.line, last_line) + 1
+        message = ": ".join(part for part in (error.context, error.problem) if part)
+        problem = Problem(f"is not valid YAML: {message}", path, line)
     except RecursionError:
         problem = Problem("is nested too deeply to be read", path)
     except (yaml.YAMLError, ValueError) as error:
@@ -58,7 +58,7 @@ def parse_yaml(path: Path, text: str) -> tuple[Json, Lines]:
 
 
 _AliasLines: TypeAlias = dict[tuple[int, int], int]
-"""By a list's node and an index: the line of an item that is an alias."""
+"""The lines of list items that are aliases, by the node of the list and the index."""
 
 
 def _compose_and_construct(text: str) -> tuple[Any, Json, _AliasLines]:
@@ -76,7 +76,7 @@ def _alias_lines(text: str, root: Any) -> _AliasLines:
     the events of the parser have both. Nodes and events are walked side by side, before merging rewrites the nodes.
     """
     lines: _AliasLines = {}
-    events = (event for event in yaml.parse(text, Loader=_Loader) if isinstance(event, _EVENTS))
+    events = (event for event in yaml.parse(text, Loader=_Loader) if isinstance(event, _VALUE_EVENTS))
 
     def walk(node: Any) -> int | None:
         event = next(events)
@@ -96,7 +96,7 @@ def _alias_lines(text: str, root: Any) -> _AliasLines:
     return lines
 
 
-_EVENTS = (yaml.AliasEvent, yaml.ScalarEvent, yaml.SequenceStartEvent, yaml.MappingStartEvent)
+_VALUE_EVENTS = (yaml.AliasEvent, yaml.ScalarEvent, yaml.SequenceStartEvent, yaml.MappingStartEvent)
 """The events that begin a value."""
 
 
@@ -111,8 +111,8 @@ class _YamlLines:
         return None if self._node is None else line_at(self._root, pointer)
 
     @cached_property
-    def _root(self) -> Place:
-        return self._node.start_mark.line + 1, _inside(self._node, self._aliases, {})
+    def _root(self) -> LineTree:
+        return self._node.start_mark.line + 1, _child_lines(self._node, self._aliases, {})
 
 
 def compose_yaml(text: str) -> Any:
@@ -120,33 +120,33 @@ def compose_yaml(text: str) -> Any:
     return yaml.compose(text, Loader=_Loader)
 
 
-def _inside(node: Any, aliases: _AliasLines, known: dict[int, Any]) -> Any:
-    """The places in a node, each worked out once however many aliases lead to it.
+def _child_lines(node: Any, aliases: _AliasLines, cache: dict[int, Any]) -> Any:
+    """The lines of the values in a node. `cache`, by node: aliases may lead to one node many times.
 
-    A key's line is where its value is told to be: that is where people look.
+    The line of a member is that of its key, because that is where people look.
     """
-    if id(node) in known:
-        return known[id(node)]
+    if id(node) in cache:
+        return cache[id(node)]
     if isinstance(node, yaml.SequenceNode):
-        items: list[Place] = []
-        known[id(node)] = items
+        items: list[LineTree] = []
+        cache[id(node)] = items
         items.extend(
-            (aliases.get((id(node), index), item.start_mark.line + 1), _inside(item, aliases, known))
+            (aliases.get((id(node), index), item.start_mark.line + 1), _child_lines(item, aliases, cache))
             for index, item in enumerate(node.value)
         )
         return items
     if isinstance(node, yaml.MappingNode):
-        members: dict[str, Place] = {}
-        known[id(node)] = members
+        members: dict[str, LineTree] = {}
+        cache[id(node)] = members
         for key, value in node.value:
-            members[_key_text(key)] = (key.start_mark.line + 1, _inside(value, aliases, known))
+            members[_key_text(key)] = (key.start_mark.line + 1, _child_lines(value, aliases, cache))
         return members
     return None
 
 
-def _refuse_depth(text: str) -> None:
-    """The composer recurses on the stack of the process, which has no guard: look first where it could go too deep."""
-    if text.count("[") + text.count("{") < 400 and _STEEP_LINE.search(text) is None:
+def _check_depth(text: str) -> None:
+    """Raise `RecursionError` for deep nesting: the composer would overflow the stack of the process, and crash it."""
+    if text.count("[") + text.count("{") < 400 and _DEEP_LINE.search(text) is None:
         return
     depth = 0
     for event in yaml.parse(text, Loader=_Loader):
@@ -158,41 +158,41 @@ def _refuse_depth(text: str) -> None:
             depth -= 1
 
 
-def _size(value: Json, sizes: dict[int, int], above: set[int]) -> int:
-    """How many values there are, aliases followed; raises when one leads back to itself."""
+def _expanded_size(value: Json, sizes: dict[int, int], above: set[int]) -> int:
+    """How many values there are after aliases are expanded; raises `ValueError` if one contains itself."""
     if not isinstance(value, (dict, list)):
         return 1
     key = id(value)
     if key in above:
-        raise ValueError("an alias (*) stands inside what it stands for")
+        raise ValueError("an alias (*) refers to a value that contains it")
     if key not in sizes:
         above.add(key)
         inside = value.values() if isinstance(value, dict) else value
-        sizes[key] = 1 + sum(_size(item, sizes, above) for item in inside)
+        sizes[key] = 1 + sum(_expanded_size(item, sizes, above) for item in inside)
         above.discard(key)
     return sizes[key]
 
 
 class _Loader(_SafeLoader):  # type: ignore[misc]
-    """The safe loader narrowed to the core schema, with a limit on merges."""
+    """The safe loader, limited to the core schema and to `MAX_MERGED_KEYS`."""
 
     yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}
 
     def __init__(self, stream: Any) -> None:
         super().__init__(stream)
-        self._seen: set[int] = set()
-        self._merged = 0
+        self._checked_nodes: set[int] = set()
+        self._merged_keys = 0
 
     def flatten_mapping(self, node: Any) -> None:
-        """Merging rewrites a node, perhaps before the node is constructed itself, so keys are checked before that."""
-        if id(node) not in self._seen:
-            self._seen.add(id(node))
+        """Check the keys of a node before merging, which rewrites the node."""
+        if id(node) not in self._checked_nodes:
+            self._checked_nodes.add(id(node))
             _make_keys_text(node)
-        own = len(node.value)
+        count = len(node.value)
         super().flatten_mapping(node)
-        self._merged += max(0, len(node.value) - own)
-        if self._merged > MAX_MERGED_KEYS:
-            _refuse(node, f"its merges (<<) come to more than {MAX_MERGED_KEYS:,} keys")
+        self._merged_keys += max(0, len(node.value) - count)
+        if self._merged_keys > MAX_MERGED_KEYS:
+            _raise_at(node, f"its merges (<<) add more than {MAX_MERGED_KEYS:,} keys")
 
 
 def _add_core_schema(loader: Any) -> None:
@@ -206,56 +206,56 @@ def _add_core_schema(loader: Any) -> None:
         list("-+0123456789."),
     )
     resolve(f"{_CORE}merge", re.compile(r"^<<$"), ["<"])
-    loader.add_constructor(f"{_CORE}int", _whole_number)
-    loader.add_constructor(f"{_CORE}float", _number)
-    loader.add_constructor(f"{_CORE}bool", _truth)
+    loader.add_constructor(f"{_CORE}int", _integer)
+    loader.add_constructor(f"{_CORE}float", _float)
+    loader.add_constructor(f"{_CORE}bool", _boolean)
     for kind in ("binary", "timestamp", "omap", "pairs", "set"):
         loader.add_constructor(f"{_CORE}{kind}", loader.construct_undefined)
 
 
-def _refuse(node: Any, reason: str) -> NoReturn:
+def _raise_at(node: Any, reason: str) -> NoReturn:
     raise yaml.constructor.ConstructorError(None, None, reason, node.start_mark)
 
 
 def _make_keys_text(node: Any) -> None:
-    """Keys are text, as in JSON: to Python `1` and `true` would be one key. Each may be given once."""
-    seen: set[str] = set()
+    """Make keys text, as in JSON (to Python, `1` and `true` are the same key), and refuse duplicates."""
+    names: set[str] = set()
     for key, _ in node.value:
         if key.tag == f"{_CORE}merge" or not isinstance(key, yaml.ScalarNode):
             continue
         name = _key_text(key)
-        if name in seen:
-            _refuse(key, f"key {name!r} is given twice")
-        seen.add(name)
-        if key.tag in _NAMEABLE:
+        if name in names:
+            _raise_at(key, f"duplicate key {name!r}")
+        names.add(name)
+        if key.tag in _SCALAR_TAGS:
             key.tag, key.value = f"{_CORE}str", name
 
 
-def _whole_number(loader: Any, node: Any) -> int:
+def _integer(loader: Any, node: Any) -> int:
     text = loader.construct_scalar(node)
     if len(text) > MAX_NUMBER_DIGITS:
-        _refuse(node, f"a number of {len(text)} digits is too long to be read")
+        _raise_at(node, f"a number of {len(text)} digits is too long")
     try:
         return int(text)
     except ValueError:
-        _refuse(node, f"{text!r} is not a whole number")
+        _raise_at(node, f"{text!r} is not a whole number")
 
 
-def _number(loader: Any, node: Any) -> float:
+def _float(loader: Any, node: Any) -> float:
     text = loader.construct_scalar(node)
     try:
         number = float(text)
     except ValueError:
         number = math.nan
     if not math.isfinite(number):
-        _refuse(node, f"{text[:40]} is too large for a number" if math.isinf(number) else f"{text!r} is not a number")
+        _raise_at(node, f"{text[:40]} is too large for a number" if math.isinf(number) else f"{text!r} is not a number")
     return number
 
 
-def _truth(loader: Any, node: Any) -> bool:
+def _boolean(loader: Any, node: Any) -> bool:
     text = loader.construct_scalar(node).lower()
     if text not in ("true", "false"):
-        _refuse(node, f"{text!r} is neither true nor false")
+        _raise_at(node, f"{text!r} is neither true nor false")
     return bool(text == "true")
 
 

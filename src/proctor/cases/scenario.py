@@ -18,18 +18,18 @@ MAX_TURNS = 1000
 
 PERSONAS: Final[Mapping[str, str]] = {
     "EXPERT": (
-        "Knows the subject and the tools. Says what is wanted precisely and at once, with every detail that matters, "
+        "Knows the subject and the tools. States the request precisely and at once, with every detail that matters, "
         "in the terms of the trade. Answers questions in full, notices mistakes and says so, wastes no words, and has "
         "little patience with detours."
     ),
     "NOVICE": (
-        "New to the subject. Says what is wanted in everyday words and a little at a time, leaves out details until "
+        "New to the subject. States the request in everyday words and a little at a time, leaves out details until "
         "asked for them, asks what unknown words mean, follows the agent's lead, and does not notice its mistakes "
-        "unless they go against what was plainly wanted."
+        "unless they go against the request itself."
     ),
     "EVALUATOR": (
         "Wants to see whether the agent does its task. Keeps to the plan without adding or guessing anything, answers "
-        "what is asked from the plan alone, in plain and neutral sentences, makes no small talk, and ends the "
+        "questions from the plan alone, in plain and neutral sentences, makes no small talk, and ends the "
         "conversation as soon as the plan is done or cannot go on."
     ),
 }

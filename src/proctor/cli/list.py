@@ -176,7 +176,7 @@ def formats(name: str | None, as_json: bool) -> int:
     for item in found:
         say(f"{item['name']:<9}  {item['summary']}")
         names = f"; named {', '.join(item['file_names'])}" if item["file_names"] else ""
-        say(f"{'':<9}  read from {', '.join(item['endings']) or 'files of its own'}{names}")
+        say(f"{'':<9}  read from {', '.join(item['endings']) or 'its own files'}{names}")
         if item["written_as"]:
             say(f"{'':<9}  written with: proctor dataset convert SUITE TARGET --to {'|'.join(item['written_as'])}")
     say("\nFiles are recognized by their content. docs/suites.md describes the native format, docs/migrate.md others.")

@@ -86,7 +86,7 @@ class ProviderEndpoint:
 
     def _without_key(self, completion: Completion) -> Completion:
         """Without the key, which a server may repeat in its reply: replies are shown and kept."""
-        hide = partial(mask_values, known=self._keys())
+        hide = partial(mask_values, secrets=self._keys())
         return replace(completion, text=hide(completion.text), model=hide(completion.model))
 
     def _keys(self) -> list[str]:

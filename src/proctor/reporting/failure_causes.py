@@ -2,7 +2,7 @@
 
 Two trials have the same cause if their *signatures* are equal: outcome, failing evaluators, tool, turn, and the reason
 without what differs from case to case (quoted texts, numbers, ids). Comparing the reasons themselves would put nearly
-every failure into a group of its own; comparing only evaluators would merge failures that need different fixes.
+every failure into its own group; comparing only evaluators would merge failures that need different fixes.
 """
 
 from __future__ import annotations

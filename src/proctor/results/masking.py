@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from proctor.agents.reply import Reply
-from proctor.base.masking import Masker, is_masked, texts_in, values_under_names
+from proctor.base.masking import Masker, is_masked, secret_values_in, texts_in
 from proctor.cases.suite import Case
 from proctor.results.run import Score, TrialResult
 
@@ -25,9 +25,9 @@ class TrialMasker:
         general = Masker()
         words = [(score.reasoning, score.details) for score in trial.scores]  # the rest of a score is ours
         spans = trial.spans if isinstance(trial.spans, (list, tuple)) else ()  # stored ones are masked already
-        if not general.may_find_in((trial.case, trial.reason, trial.replies, words, trial.warnings, spans)):
+        if not general.might_mask((trial.case, trial.reason, trial.replies, words, trial.warnings, spans)):
             return trial
-        masker = Masker(values_under_names((trial.replies, trial.case)))
+        masker = Masker(secret_values_in((trial.replies, trial.case)))
         content = (trial.reason, trial.replies, trial.scores, trial.warnings)
         reason, replies, scores, warnings = masked = masker.data(content)
         case, masked_spans = self.case(trial.case, general), masker.data(spans)

@@ -1,6 +1,6 @@
 """Which reason is shown first: one rule for the terminal, HTML, Markdown, CI pages and comparisons.
 
-A trial that did not pass has a reason of its own (the agent raised, timed out), or one of its scores has it. A score
+A trial that did not pass has its own reason (the agent raised, timed out), or one of its scores has it. A score
 that counts comes before one that is report only, a failure before an error, an error before a pending or skipped
 score. Among the trials of a case, the worst outcome comes first, then the reason that most trials have.
 """

@@ -34,7 +34,7 @@ from proctor.agents.reply_limits import ReplyTooLarge
 from proctor.agents.trial_context import AgentSettings
 from proctor.base.errors import AgentFailed, UsageError, one_line
 from proctor.base.event_loops import run_sync
-from proctor.base.process_tree import MARK, adopt_orphans, kill_children, kill_tree, new_mark
+from proctor.base.process_tree import MARK_VARIABLE, adopt_orphans, kill_children, kill_tree, new_mark
 from proctor.cases.suite import Case, Turn
 from proctor.running.agent_lifecycle import STOP_SECONDS, try_step
 from proctor.running.failures import ConversationInvalid
@@ -310,7 +310,7 @@ def _serve_session(link: socket.socket, agent: BaseAgent, case: Case, request: S
         for number in (signal.SIGCHLD, signal.SIGTERM):
             signal.signal(number, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        os.environ[MARK] = request.mark
+        os.environ[MARK_VARIABLE] = request.mark
         asyncio.set_event_loop(None)
         asyncio.events._set_running_loop(None)  # the loop of the parent process does not run here
         _send(link, ProcessStarted(os.getpid()))

@@ -19,7 +19,7 @@ from typing import Any
 
 from proctor.base.errors import InvalidSuite, Problem
 from proctor.base.json_data import Json, canonical
-from proctor.base.source import refuse_endless
+from proctor.base.source import check_readable
 from proctor.plugins import TraceFormat, load, plugins
 from proctor.tracing.model_messages import write_message, write_tool
 from proctor.tracing.semantic_conventions import SPAN_KIND, OtelSpan, as_number, as_string, read_span
@@ -305,7 +305,7 @@ def _add_to_groups(groups: dict[str, tuple[dict[str, Json], list[Span]]], docume
 def _read_file(path: Path) -> str:
     """The text of a file, which may be compressed; raises `InvalidSuite`."""
     try:
-        refuse_endless(path)
+        check_readable(path)
         data = path.read_bytes()
         if data.startswith(GZIP_MAGIC):
             with gzip.GzipFile(fileobj=io.BytesIO(data)) as packed:

@@ -44,7 +44,7 @@ WHOLE_FILES: list[tuple[str | bytes, str]] = [
     (b"\xff\xfe\x00n", "agent.yaml:1: is not UTF-8 text"),
     ("name: " + "[" * 5000, "agent.yaml: is nested too deeply"),
     (written(x="&a [*a]"), "agent.yaml: is not valid YAML: an alias"),
-    (written() + "name: again\n", "agent.yaml:6: is not valid YAML: key 'name' is given twice"),
+    (written() + "name: again\n", "agent.yaml:6: is not valid YAML: duplicate key 'name'"),
     (written(description="!!python/object/apply:os.system [echo]"), "agent.yaml:6: is not valid YAML"),
     (written(author="3"), "agent.yaml:6: author must be text, not a number"),
     (written(author="''"), "agent.yaml:6: author must not be blank"),

@@ -10,7 +10,7 @@ from typing import Any, is_typeddict
 from pydantic import PydanticUserError, TypeAdapter
 
 from proctor.base.errors import one_line
-from proctor.base.fingerprints import is_filled, source_fingerprint
+from proctor.base.fingerprints import cell_has_value, source_fingerprint
 from proctor.base.json_data import Json, to_json
 
 
@@ -27,7 +27,7 @@ _CODE_ATTRIBUTES = ("func", "function", "real_fn", "entrypoint", "handler", "for
 
 def closure_values(function: Any) -> list[Any]:
     """The values in the closure of a function, except variables that are not set yet."""
-    return [cell.cell_contents for cell in getattr(function, "__closure__", None) or () if is_filled(cell)]
+    return [cell.cell_contents for cell in getattr(function, "__closure__", None) or () if cell_has_value(cell)]
 
 
 _UNKNOWN_TYPES = (None, type(None), object, Any)

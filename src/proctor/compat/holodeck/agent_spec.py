@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from proctor.base.environment import expand_with, unset, variables_in
+from proctor.base.environment import expand_with, unset_variable_message, variables_in
 from proctor.base.errors import Problem, UsageError
 from proctor.base.json_data import Json
 from proctor.base.positions import Pointer, pointer_text
@@ -250,7 +250,7 @@ def expand_variables(text: str, place: Pointer, problems: Problems) -> str | Non
         return None
     missing = [name for name in variables_in(text) if not os.environ.get(name)]
     for name in missing:
-        problems.add(place, unset(name))
+        problems.add(place, unset_variable_message(name))
     return None if missing else expand_with(text, os.environ.get)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from proctor.base.documents import Document
-from proctor.base.environment import VARIABLE, expand_with, unset
+from proctor.base.environment import VARIABLE, expand_with, unset_variable_message
 from proctor.base.json_data import Json
 from proctor.base.masking import is_secret_name
 from proctor.base.positions import Pointer
@@ -81,7 +81,7 @@ class _Substitution:
         self._in_progress.add(id(value))
         if isinstance(value, dict):
             result: Json = {
-                name: self.value(item, (*pointer, name), secret=is_secret_name(name, wide=True))
+                name: self.value(item, (*pointer, name), secret=is_secret_name(name, config_names=True))
                 for name, item in value.items()
             }
         else:
@@ -97,17 +97,22 @@ class _Substitution:
         return expand_with(text, lambda name: self._variable(name, pointer, hides_secrets))
 
     def _variable(self, name: str, pointer: Pointer, hides_secrets: bool) -> str | None:
-        if hides_secrets and is_secret_name(name, wide=True):
+        if hides_secrets and is_secret_name(name, config_names=True):
             return None
         if name not in self._environment and self._keep_unset:
             return None
         if name not in self._environment:
-            self._document.problem(pointer, unset(name))
+            self._document.problem(pointer, unset_variable_message(name))
         return self._environment.get(name, "")
 
 
 def mask_secret(name: str, value: Json) -> Json:
     """A value as it may be shown: of a secret, only the variable that holds it."""
-    if not is_secret_name(name, wide=True) or not isinstance(value, str) or not value or VARIABLE.fullmatch(value):
+    if (
+        not is_secret_name(name, config_names=True)
+        or not isinstance(value, str)
+        or not value
+        or VARIABLE.fullmatch(value)
+    ):
         return value
     return MASKED

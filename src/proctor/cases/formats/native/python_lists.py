@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-from proctor.base.positions import Lines, Place, line_at
+from proctor.base.positions import Lines, LineTree, line_at
 
 
 def lines_in_module(path: Path, name: str, length: int) -> Lines:
@@ -23,7 +23,7 @@ def lines_in_module(path: Path, name: str, length: int) -> Lines:
         return lambda pointer: None
     line, inside = _place(values[-1])
     is_literal = isinstance(inside, list) and len(inside) == length
-    root: Place = (line, {name: (line, inside if is_literal else None)})
+    root: LineTree = (line, {name: (line, inside if is_literal else None)})
     return lambda pointer: line_at(root, pointer)
 
 
@@ -38,12 +38,12 @@ def _value_of(statement: ast.stmt, name: str) -> ast.expr | None:
     return statement.value if any(isinstance(item, ast.Name) and item.id == name for item in targets) else None
 
 
-def _place(node: ast.expr) -> Place:
+def _place(node: ast.expr) -> LineTree:
     """The lines of an expression and of the values in it; a list with `*more` in it has no lines for its values."""
     if isinstance(node, (ast.List, ast.Tuple)) and not any(isinstance(item, ast.Starred) for item in node.elts):
         return node.lineno, [_place(item) for item in node.elts]
     if isinstance(node, ast.Dict):
-        members: dict[str, Place] = {}
+        members: dict[str, LineTree] = {}
         for key, value in zip(node.keys, node.values, strict=True):
             if isinstance(key, ast.Constant) and isinstance(key.value, str):
                 members[key.value] = (key.lineno, _place(value)[1])
