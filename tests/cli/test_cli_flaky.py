@@ -130,7 +130,7 @@ def test_a_case_in_quarantine_runs_is_reported_and_decides_nothing(project: Path
     assert f"desk/flaky  until {tomorrow()}  owner ops  the feed is down" in proctor("quarantine").out
     proctor("baseline", "accept")
     assert proctor("test", "--gate", "-q").code == 0
-    assert proctor("quarantine", "flaky", "--lift").code == 0
+    assert proctor("quarantine", "flaky", "--remove").code == 0
     assert not (project / "desk.quarantine.jsonl").exists()
     assert proctor("test", "desk.yaml", "-q").code == 1
 
@@ -190,3 +190,10 @@ def test_a_plan_rests_on_what_was_recorded(project: Path, proctor: Command) -> N
     drops = [drop for drop in data["sees"].values() if drop is not None]
     assert drops == sorted(drops, reverse=True), "more runs see smaller drops"
     assert "40 trials of 2 cases in desk.baseline.jsonl" in proctor("plan", "desk.yaml").out
+
+
+def test_the_old_name_of_remove_still_lifts_a_quarantine_and_says_the_new_one(project: Path, proctor: Command) -> None:
+    assert proctor("quarantine", "flaky", "--reason", "known", "--until", tomorrow()).code == 0
+    ended = proctor("quarantine", "flaky", "--lift")
+    assert ended.code == 0
+    assert "`--lift` is now `--remove`" in ended.err

@@ -138,7 +138,7 @@ def test_the_pipeline_for_gitlab_runs_the_suite_and_writes_its_reports(proctor_p
     ended = proctor_process("init", "made", "--ci", "gitlab")
     assert ended.code == 0, ended.err
     job = yaml.safe_load((project / ".gitlab-ci.yml").read_text(encoding="utf-8"))["agent"]
-    program, *words = shlex.split(job["script"][1])
+    program, *words = shlex.split(job["script"][-1])
     assert program == "proctor"
     assert proctor_process(*words).code == 0
     named = [*job["artifacts"]["paths"], *job["artifacts"]["reports"].values()]

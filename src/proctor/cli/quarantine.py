@@ -23,7 +23,7 @@ from proctor.running.selection import names_case, split_locations
     cls=DocumentedCommand,
     examples=(
         "proctor quarantine refund --reason 'waits for the new API' --until 2030-01-31",
-        "proctor quarantine refund --lift",
+        "proctor quarantine refund --remove",
     ),
 )
 @click.argument("case_id", metavar="[CASE]", required=False)
@@ -33,7 +33,8 @@ from proctor.running.selection import names_case, split_locations
     "--until", metavar="DATE", help="Last day of the quarantine, as YYYY-MM-DD (required); after it, the suite fails."
 )
 @click.option("--owner", metavar="NAME", help="Who will fix the case.")
-@click.option("--lift", is_flag=True, help="Remove the quarantine of the case.")
+@click.option("--remove", is_flag=True, help="Remove the quarantine of the case.")
+@click.option("--lift", is_flag=True, hidden=True, help="The old name of --remove.")
 @json_option
 def command(case_id: str | None, paths: tuple[str, ...], as_json: bool, **options: str | bool | None) -> int:
     """Quarantine CASE: it still runs and is reported, but does not affect the verdict. Without CASE, list quarantines.
@@ -51,6 +52,8 @@ def command(case_id: str | None, paths: tuple[str, ...], as_json: bool, **option
     known = read_quarantines(path) if path.is_file() else {}
     key = (suite.name.removesuffix(f" ({suite.path.name})"), case.id)
     if options["lift"]:
+        say("note: `--lift` is now `--remove`", err=True)
+    if options["remove"] or options["lift"]:
         if key not in known:
             if case.quarantine:
                 raise UsageError(f"{case.id!r} is quarantined in {suite.path} itself; remove the key there")
