@@ -283,7 +283,7 @@ def test_at_a_terminal_each_answer_is_asked_about(graded: Path) -> None:
 
     assert said.count("score must be a number between 0 and 1") == 2
     assert "1 of 3" in said
-    assert "score (passes from 0.8)" in said
+    assert "score (threshold 0.8)" in said
     assert "Traceback" not in said
     assert "2 scores graded, 1 score still waits" in said
     assert code == 1
@@ -300,7 +300,7 @@ def test_at_a_terminal_each_answer_is_asked_about(graded: Path) -> None:
 @pytest.mark.process
 @pytest.mark.parametrize(
     ("end", "interrupted_at", "code"),
-    [("q\n", None, 3), ("\x04", None, 3), ("", "passes from 0.8): ", 130)],
+    [("q\n", None, 3), ("\x04", None, 3), ("", "threshold 0.8): ", 130)],
     ids=["q", "ctrl-d", "ctrl-c"],
 )
 def test_whoever_stops_keeps_what_was_graded(graded: Path, end: str, interrupted_at: str | None, code: int) -> None:
