@@ -367,10 +367,10 @@ def test_on_a_terminal_each_case_is_asked_about(rates: Path) -> None:
 @pytest.mark.process
 def test_on_a_terminal_q_keeps_what_was_accepted_before(rates: Path) -> None:
     said = at_a_terminal(rates, "y\nq\n")
-    assert "1 case recorded" in said
+    assert "1 case approved" in said
 
 
 @pytest.mark.process
 def test_on_a_terminal_nothing_accepted_is_nothing_written(rates: Path) -> None:
-    assert "nothing was accepted" in at_a_terminal(rates, "\n\nn\n")
+    assert "nothing was approved" in at_a_terminal(rates, "\n\nn\n")
     assert (rates / "rates.yaml").read_text() == SUITE

@@ -285,7 +285,7 @@ def test_at_a_terminal_each_answer_is_asked_about(graded: Path) -> None:
     assert "1 of 3" in said
     assert "score (threshold 0.8)" in said
     assert "Traceback" not in said
-    assert "2 scores graded, 1 score still waits" in said
+    assert "2 scores graded, 1 score left" in said
     assert code == 1
     assert kept(graded) | {("two", "good"): ("passed", 1.0)} == {
         ("one", "tone"): ("passed", 1.0),
