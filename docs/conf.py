@@ -49,7 +49,7 @@ def as_site(app: Any, page: str, source: list[str]) -> None:
     """Change the Markdown of a page into what the site needs."""
     text = source[0]
     if page == "index":
-        text = with_all_pages(text, {path.stem for path in HERE.glob("*.md")} - {"index"})
+        text = with_all_pages(text, {path.stem for path in HERE.glob("*.md")} - {"index", "dependencies"})
     # Links to files outside docs/ become their names: the site does not have those files.
     if page.startswith("contributing/"):
         text = OUTSIDE_CONTRIBUTING.sub(r"\1 (`\2` in the repository)", text)
