@@ -13,6 +13,7 @@ from proctor.cases.suite import NamedData, Turn
 from proctor.evaluators.agent import ArgumentCorrectness, StepEfficiency, TaskCompletion, ToolSelection, repetitions
 from proctor.evaluators.evaluable import Evaluable, Exchange
 from proctor.evaluators.evaluation import NothingToCompare
+from proctor.evaluators.judged_evaluator import JudgeAbstained
 from proctor.judging.prompts import prompt_of
 from proctor.judging.rule_judge.judge import RuleJudge
 from proctor.tracing.spans import LLMSpan, ObservationNode, ToolDefinition, UserMessage
@@ -194,13 +195,20 @@ def test_a_call_that_repeats_another_was_not_needed_whatever_the_judge_says() ->
     assert "repeats step 1 with the same result" in evaluation.reasoning
 
 
-def test_without_a_model_repetitions_alone_are_counted_and_the_reason_says_so() -> None:
-    evaluation = judged(StepEfficiency(), seen("ok", tool_calls=(SEARCH, BOOK, SEARCH, SEARCH)), RuleJudge())
-    assert evaluation.score == 0.5
-    assert evaluation.reasoning.startswith(
-        "checked for repetitions only: 2 of 4 steps do not repeat another. repeated: "
-    )
+def test_without_a_model_enough_repetitions_fail_and_the_reason_says_that_only_they_were_counted() -> None:
+    evaluation = judged(StepEfficiency(), seen("ok", tool_calls=(SEARCH, SEARCH, SEARCH)), RuleJudge(), threshold=0.5)
+    assert evaluation.score < 0.5
+    assert evaluation.reasoning.startswith("checked for repetitions only: ")
+    assert "repeats step 1 with the same result" in evaluation.reasoning
     assert evaluation.details["patterns_only"] is True
+
+
+@pytest.mark.parametrize("calls", [(SEARCH, BOOK), (SEARCH, BOOK, SEARCH)])
+def test_without_a_model_steps_that_repeat_nothing_are_not_known_to_be_needed(
+    calls: tuple[ToolCall, ...],
+) -> None:
+    with pytest.raises(JudgeAbstained, match="cannot decide"):
+        judged(StepEfficiency(), seen("ok", tool_calls=calls), RuleJudge(), threshold=0.5)
 
 
 def test_another_try_after_a_failure_and_another_result_are_no_repetitions() -> None:

@@ -15,11 +15,7 @@ from proctor.evaluators.declaration import evaluator
 from proctor.evaluators.evaluable import Evaluable
 from proctor.evaluators.evaluation import Evaluation, NothingToCompare
 from proctor.evaluators.judge_questions import NumberedRuling, Rulings, verdicts_in_order, yes_no_questions
-from proctor.evaluators.judged_evaluator import (
-    Finding,
-    JudgedEvaluator,
-    mean_of_findings,
-)
+from proctor.evaluators.judged_evaluator import CANNOT_TELL, Finding, JudgedEvaluator, mean_of_findings
 from proctor.evaluators.material import (
     answer_text,
     previous_turns,
@@ -30,7 +26,7 @@ from proctor.evaluators.material import (
 )
 from proctor.evaluators.tools.calls import actual_text
 from proctor.evaluators.values import as_text, require_text
-from proctor.judging.judge import Judge, Question, Texts
+from proctor.judging.judge import Judge, NothingFound, Question, Texts
 from proctor.judging.questions import EachOnce
 
 
@@ -158,7 +154,7 @@ class StepEfficiency(JudgedEvaluator):
     """The share of tool calls that were needed.
 
     A call that exactly repeats another one of the same turn, with the same result, is not needed. Without a model, only
-    such repetitions are found.
+    such repetitions are found: enough of them fail the case, otherwise it is pending.
     """
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
@@ -171,9 +167,16 @@ class StepEfficiency(JudgedEvaluator):
         }
         try:
             reply = await judge.ask(step_efficiency(material, len(calls)))
-        except NeedsModel:
-            found = _call_findings(calls, {}, repeated, ("not repeated", "repeated"))
-            by_rule = mean_of_findings(found, "steps do not repeat another", patterns_only=True)
+        except NeedsModel as error:
+            if not repeated:
+                raise NothingFound(judge.name, "no step repeats another") from error
+            found = [
+                Finding(actual_text(call), "repeated", False, repeated[number])
+                if number in repeated
+                else Finding(actual_text(call), CANNOT_TELL, False, unclear=True)
+                for number, call in enumerate(calls, 1)
+            ]
+            by_rule = mean_of_findings(found, "steps are known to be needed", patterns_only=True)
             return Evaluation(by_rule.score, f"checked for repetitions only: {by_rule.reasoning}", by_rule.details)
         found = _call_findings(calls, dict(enumerate(verdicts_in_order(reply), 1)), repeated, ("needed", "not needed"))
         return mean_of_findings(found, "steps were needed")

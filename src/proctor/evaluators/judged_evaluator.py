@@ -22,7 +22,7 @@ from proctor.evaluators.evaluable import Evaluable
 from proctor.evaluators.evaluation import Evaluation, EvaluationPending, NothingToCompare
 from proctor.judging.call_log import WaitTimer, call_log, format_requests
 from proctor.judging.choosing import own_judge
-from proctor.judging.judge import CannotTell, InvalidReply, Judge, JudgeCall, abstention_message
+from proctor.judging.judge import CannotTell, InvalidReply, Judge, JudgeCall, NothingFound, abstention_message
 from proctor.judging.panel import Panel, Vote, ask_panel
 from proctor.judging.provider_table import available_judges
 from proctor.judging.session import current_session
@@ -111,6 +111,8 @@ class JudgedEvaluator:
                     f"{self._title()} needs a model; name one with --judge{_judge_hint()} ({error})"
                 ) from error
             except CannotTell as error:
+                if isinstance(error, NothingFound) and session.sources.skip_models:
+                    raise SkippedByFast(f"{error}; --fast skips evaluators that need a language model") from error
                 raise JudgeAbstained(_abstention_reason(error, votes), _judge_details(panel, votes, calls)) from error
             except JudgeFailed as error:
                 raise NoVerdict(

@@ -144,6 +144,13 @@ class CannotTell(JudgeFailed):
     """The judge read the material and knows that it cannot tell; the outcome is `pending`, never a pass or a fail."""
 
 
+class NothingFound(CannotTell):
+    """Patterns found nothing wrong and there is no model to look closer. Patterns prove a fault, never its absence."""
+
+    def __init__(self, judge: str, what: str) -> None:
+        super().__init__(f"{abstention_message(judge, ())}. Patterns only: {what}")
+
+
 def abstention_message(judge: str, what: Sequence[str]) -> str:
     """The message of every abstention: which judge, what to do, and what it could not decide."""
     placed = "; ".join(f"“{to_text(text.strip(), 300)}”" for text in what[:5] if text.strip())
