@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import pytest
@@ -7,9 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scripted_judge import ScriptedJudge, judged, seen
 
+from proctor.agents.reply import Reply, ToolCall
 from proctor.base.errors import JudgeFailed, UsageError
+from proctor.cases.suite import Turn
+from proctor.compat.adk.hallucinations import Hallucinations
+from proctor.compat.deepeval.evaluators import Hallucination
+from proctor.evaluators.evaluable import Exchange
 from proctor.evaluators.evaluation import NothingToCompare
-from proctor.evaluators.judged_evaluator import Finding, mean, mean_of_findings
+from proctor.evaluators.judged_evaluator import Finding, JudgeAbstained, mean, mean_of_findings
+from proctor.evaluators.material import passages
 from proctor.evaluators.retrieval import (
     AnswerRelevancy,
     ContextEntityRecall,
@@ -20,6 +27,8 @@ from proctor.evaluators.retrieval import (
     Faithfulness,
     average_precision,
 )
+from proctor.judging.prompts import prompt_of
+from proctor.judging.rule_judge.judge import RuleJudge
 
 PASSAGES = ("The shop opens at nine.", "It is closed on Mondays.", "Parking is free.")
 
@@ -117,10 +126,10 @@ def test_an_answer_without_claims_is_neither_faithful_nor_unfaithful(answer: str
 
 
 @pytest.mark.parametrize("evaluator", [Faithfulness(), ContextualRelevancy(), ContextRelevancy()])
-@pytest.mark.parametrize("passages", [None, (), ("", " ")])
-def test_without_passages_there_is_nothing_to_compare(evaluator: Any, passages: Any) -> None:
+@pytest.mark.parametrize("texts", [None, (), ("", " ")])
+def test_without_passages_there_is_nothing_to_compare(evaluator: Any, texts: Any) -> None:
     with pytest.raises(NothingToCompare, match="passages"):
-        judged(evaluator, seen("text", retrieval_context=passages))
+        judged(evaluator, seen("text", retrieval_context=texts))
 
 
 def test_an_unknown_mode_is_refused_at_once() -> None:
@@ -254,3 +263,54 @@ def test_a_degree_of_certainty_that_a_model_writes_itself_is_not_believed() -> N
     unsure = {"verdicts": [{**item, "partial_credit": 1.0} for item in verdicts("unmentioned")["verdicts"]]}
     replies = {"statements": said("yes"), "claims": unsure}
     assert judged(Faithfulness(), seen("text", retrieval_context=PASSAGES), replies).score == 0
+
+
+LOAN = "Your loan is approved at 3 percent."
+MADE_UP = [
+    (ToolCall("send_email", {"body": LOAN}, result="sent"), LOAN),
+    (ToolCall("quote", {"amount": 500}, error="the service is down"), "The amount is 500."),
+    (ToolCall("quote", {"amount": 500}, result={"error": "the service is down"}), "The amount is 500."),
+]
+
+
+@pytest.mark.parametrize(("call", "answer"), MADE_UP)
+@pytest.mark.parametrize("evaluator", [Faithfulness(), Hallucinations()])
+def test_what_the_agent_passed_to_a_tool_is_no_evidence(evaluator: Any, call: ToolCall, answer: str) -> None:
+    turns = (
+        Exchange(Turn("Am I a good customer?"), Reply(answer, tool_calls=(call,))),
+        Exchange(Turn("And now?"), Reply(answer)),
+    )
+    for evaluable in (
+        seen(answer, "And now?", tool_calls=(call,)),
+        seen(answer, "And now?", tool_calls=(call,), turns=turns),
+    ):
+        try:
+            passed = judged(evaluator, evaluable, RuleJudge(), threshold=0.8).score >= 0.8
+        except JudgeAbstained:
+            passed = False
+        assert not passed
+
+
+@pytest.mark.parametrize(("call", "answer"), MADE_UP)
+@pytest.mark.parametrize("evaluator", [Faithfulness(), Hallucination(), ContextualRelevancy(), Hallucinations()])
+def test_no_judge_sees_the_arguments_of_a_call_as_evidence(evaluator: Any, call: ToolCall, answer: str) -> None:
+    judge = ScriptedJudge({"statements": said("yes")})
+    with contextlib.suppress(AssertionError):  # it has no reply to the question that counts
+        judged(evaluator, seen("It is.", "How much?", tool_calls=(call,)), judge)
+    sent = "\n".join(prompt_of(question).user for question in judge.asked)
+    assert call.name in sent
+    assert not [text for text in ("500", LOAN) if text in sent]
+
+
+def test_an_answer_may_repeat_what_the_user_said_and_what_a_tool_returned() -> None:
+    call = ToolCall("quote", {"amount": 500}, result={"rate": "3 percent"})
+    for answer in ("The amount is 500.", "The rate is 3 percent."):
+        evaluable = seen(answer, "What is the rate if the amount is 500?", tool_calls=(call,))
+        assert judged(Faithfulness(), evaluable, RuleJudge(), threshold=0.8).score == 1, answer
+
+
+def test_passages_of_the_case_win_over_results_of_tools() -> None:
+    call = ToolCall("find", {}, result="The shop opens at nine.")
+    assert passages(seen("x", tool_calls=(call,), context=("It opens at ten.",))) == ["It opens at ten."]
+    assert passages(seen("x", tool_calls=(call,), retrieval_context=("It is shut.",))) == ["It is shut."]
+    assert passages(seen("x", tool_calls=(call,))) == ['{"tool": "find", "result": "The shop opens at nine."}']

@@ -324,7 +324,8 @@ def test_a_survivor_that_an_evaluator_means_to_let_pass_says_so(mutated: Command
 
 
 def test_an_evaluator_that_looks_for_harm_is_not_called_vacuous(mutated: Command) -> None:
-    report = mutated(STRONG.replace("[ToolTrajectory,", "[ToolTrajectory, {PIILeakage: {optional: true}},"), test_code=None)
+    suite = STRONG.replace("[ToolTrajectory,", "[ToolTrajectory, {PIILeakage: {optional: true}},")
+    report = mutated(suite, test_code=None)
 
     found = {item["evaluator"]: item for item in report["suites"][0]["evaluators"]}
     assert not found["PIILeakage"]["vacuous"]

@@ -117,22 +117,27 @@ def expected_text(evaluable: Evaluable, what: str = "an expected answer") -> str
     return as_text(evaluable.expectation)
 
 
-def known_facts(evaluable: Evaluable) -> list[str]:
-    """What an answer may repeat without a passage: the user's words, and the arguments of the agent's tool calls."""
-    said = [as_text(exchange.turn.input) for exchange in evaluable.turns] or [question_text(evaluable)]
-    arguments = [to_text(to_json(call.arguments)) for call in evaluable.tool_calls if call.arguments]
-    return list(dict.fromkeys(text for text in [*said, question_text(evaluable), *arguments] if text.strip()))
+def user_messages(evaluable: Evaluable) -> list[str]:
+    """What an answer may repeat without a passage: what the user said.
+
+    The arguments of tool calls do not belong here: the agent chose them, and it may have made them up.
+    """
+    said = [as_text(exchange.turn.input) for exchange in evaluable.turns]
+    return list(dict.fromkeys(text for text in [*said, question_text(evaluable)] if text.strip()))
 
 
 def passages(evaluable: Evaluable, *, prefer_context: bool = False) -> list[str]:
-    """The texts that an answer is compared with: retrieved passages, the ideal context, or results of tools."""
+    """The texts that an answer is compared with: retrieved passages, else the ideal context, else results of tools.
+
+    Passages that the case gives win over results of tools: who writes them says what the answer must follow from.
+    """
     metadata: Mapping[str, Json] = evaluable.eval_metadata or {}
     retrieved, ideal = evaluable.retrieval_context, evaluable.context
     found = (ideal or retrieved) if prefer_context else (retrieved or ideal)
     if found is None and metadata.get("context"):
         context = metadata["context"]
         found = tuple(as_text(item) for item in context) if isinstance(context, list) else (as_text(context),)
-    found = found or _tool_results(evaluable)
+    found = found or tuple(tool_results(evaluable.tool_calls))
     if not found:
         raise NothingToCompare(
             "needs passages (`retrieval_context`, `context` or results of tools), and there are none"
@@ -148,15 +153,15 @@ def nonblank_passages(evaluable: Evaluable, *, prefer_context: bool = False) -> 
     return found
 
 
-def _tool_results(evaluable: Evaluable) -> tuple[str, ...]:
-    """The results of the agent's tools, for cases without other passages."""
-    results = [
-        {"tool": call.name, "arguments": to_json(call.arguments), **_outcome(call)}
-        for call in evaluable.tool_calls
+def tool_results(calls: Sequence[ToolCall]) -> list[str]:
+    """What the agent's tools returned, as evidence: without the arguments, which the agent may have made up."""
+    return [
+        to_text({"tool": call.name, **_outcome(call)})
+        for call in calls
         if call.result is not None or call.error is not None
     ]
-    return tuple(to_text(item) for item in results)
 
 
 def _outcome(call: ToolCall) -> dict[str, Json]:
-    return {"error": call.error} if call.result is None else {"result": to_json(call.result)}
+    """The error of a call that failed, which is evidence of the error only; otherwise its result."""
+    return {"result": to_json(call.result)} if call.error is None else {"error": call.error}

@@ -19,7 +19,7 @@ from proctor.evaluators.judged_evaluator import (
     mean_of_findings,
     summarize_findings,
 )
-from proctor.evaluators.material import answer_text, expected_text, known_facts, nonblank_passages, question_text
+from proctor.evaluators.material import answer_text, expected_text, nonblank_passages, question_text, user_messages
 from proctor.evaluators.values import require_choice
 from proctor.judging.judge import Judge
 from proctor.judging.questions import (
@@ -91,7 +91,7 @@ class Faithfulness(JudgedEvaluator):
         claimed = [item.text for item in split.statements if item.claim == "yes"]
         if not claimed:
             raise NothingToCompare("the answer makes no claim")
-        question = claims(claimed, texts, known_facts(evaluable))
+        question = claims(claimed, texts, user_messages(evaluable))
         reply = await judge.ask(replace(question, accepts_abstentions=True))
         found = [
             self._item(claimed[item.number - 1], item)

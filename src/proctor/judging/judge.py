@@ -25,7 +25,7 @@ RULES_VERSION = 1
 OLD_RULES_NAME: Final = "embedded"
 """The name that the rule-based judge has in older files and stores."""
 
-QUESTIONS_VERSION = 2
+QUESTIONS_VERSION = 3
 """Part of the fingerprint of every judged score: raise it whenever the `version` of a shipped question is raised."""
 
 

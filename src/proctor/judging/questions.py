@@ -134,12 +134,12 @@ class ClaimVerdicts(AbstainableReply):
 def claims(statements: Sequence[str], passages: Sequence[str], known: Sequence[str] = ()) -> Question[ClaimVerdicts]:
     """Which statements the passages support, which they contradict, and which they do not mention.
 
-    `known` is what the user said and what the agent asked of its tools: a statement may repeat it.
+    `known` is what the user said: a statement may repeat it.
     """
     given = {"known": list(known)} if known else {}
     return Question(
         kind="claims",
-        version=2,
+        version=3,
         instructions=(
             "For each numbered statement, decide whether the passages support it. 'supported': every part of it "
             "follows from the passages alone. 'contradicted': the passages say something else, such as another "
@@ -162,9 +162,7 @@ class PassageVerdicts(BaseModel):
     verdicts: list[PassageVerdict]
 
 
-_KNOWN = (
-    " The known texts (the user's words and the arguments of the agent's tool calls) count as if a passage said them."
-)
+_KNOWN = " The known texts are what the user said; they count as if a passage said them."
 
 
 def agreements(answer: str, passages: Sequence[str], known: Sequence[str] = ()) -> Question[PassageVerdicts]:
@@ -172,7 +170,7 @@ def agreements(answer: str, passages: Sequence[str], known: Sequence[str] = ()) 
     given = {"known": list(known)} if known else {}
     return Question(
         kind="agreements",
-        version=2,
+        version=3,
         instructions=(
             "For each numbered passage, decide whether the answer agrees with it: 'no' only if the answer says "
             "something that the passage contradicts, 'yes' otherwise. Leaving something out is not a disagreement."

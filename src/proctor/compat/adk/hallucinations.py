@@ -16,12 +16,11 @@ from proctor.evaluators.material import (
     answer_text,
     instructions_of,
     intermediate_texts,
-    previous_turns,
     question_text,
-    tool_call_lines,
+    tool_results,
     tools_offered,
 )
-from proctor.evaluators.values import require_bool
+from proctor.evaluators.values import as_text, require_bool
 from proctor.judging.judge import Judge, Question, Texts
 from proctor.judging.questions import BARE, EachOnce
 from proctor.judging.rule_judge.statements import split_statements
@@ -69,14 +68,22 @@ def grounding_material(evaluable: Evaluable) -> dict[str, Texts]:
     grounds: dict[str, Any] = {
         "agent-instructions": instructions,
         "agent-tool": tools_offered(evaluable),
-        "earlier": previous_turns(evaluable),
-        "step": tool_call_lines(evaluable.tool_calls) if evaluable.tool_calls else [],
+        "earlier": _evidence_of_earlier_turns(evaluable),
+        "step": tool_results(evaluable.tool_calls),
         "passage": passages,
     }
     available = {name: texts for name, texts in grounds.items() if texts}
     if not available:
         raise NothingToCompare("needs what the agent could know: tool calls, passages or a trace")
     return {"question": question_text(evaluable), **available}
+
+
+def _evidence_of_earlier_turns(evaluable: Evaluable) -> list[str]:
+    """What the user said and the tools returned before this turn. What the agent said itself proves nothing."""
+    lines: list[str] = []
+    for exchange in evaluable.turns[:-1]:
+        lines += [as_text(exchange.turn.input), *tool_results(exchange.reply.tool_calls)]
+    return [text for text in lines if text.strip()]
 
 
 def grounded_share(sentences: Sequence[str], votes: Sequence[VoteCount]) -> Evaluation:
@@ -98,8 +105,8 @@ LABEL_PROMPT = (
     "with that. 'supported': all of it follows from the material. 'unsupported': it claims something that is not in "
     "the material, even if it is true elsewhere. 'contradictory': the material says otherwise. 'disputed': some of the "
     "material supports it and some says otherwise. 'not_applicable': it makes no claim that could be right or wrong, "
-    "such as a greeting, a question, an offer, an opinion or a disclaimer. The arguments of a tool call are not "
-    "evidence; its result is. Use only the material, not your own knowledge."
+    "such as a greeting, a question, an offer, an opinion or a disclaimer. Use only the material, not your own "
+    "knowledge."
 )
 
 GROUNDED_LABELS = ("supported", "not_applicable")
@@ -122,7 +129,7 @@ class SentenceLabels(BaseModel):
 def sentence_labels(sentences: Sequence[str], grounds: Mapping[str, Texts]) -> Question[SentenceLabels]:
     """The question that asks for a label for each sentence, all in one call."""
     material = {**grounds, "sentence": list(sentences)}
-    return Question("sentence-labels", 2, LABEL_PROMPT, material, SentenceLabels, EachOnce(len(sentences)))
+    return Question("sentence-labels", 3, LABEL_PROMPT, material, SentenceLabels, EachOnce(len(sentences)))
 
 
 def sentence_votes(reply: SentenceLabels) -> list[tuple[bool, str]]:

@@ -25,7 +25,7 @@ from proctor.evaluators.judged_evaluator import (
     mean_of_findings,
     summarize_findings,
 )
-from proctor.evaluators.material import answer_text, known_facts, nonblank_passages
+from proctor.evaluators.material import answer_text, nonblank_passages, user_messages
 from proctor.evaluators.tools.calls import (
     counted_calls,
     credit_matrix,
@@ -169,7 +169,7 @@ class Hallucination(JudgedEvaluator):
         answer = answer_text(evaluable)
         if not answer.strip():
             raise NothingToCompare("the answer is empty")
-        reply = await judge.ask(replace(agreements(answer, texts, known_facts(evaluable)), accepts_abstentions=True))
+        reply = await judge.ask(replace(agreements(answer, texts, user_messages(evaluable)), accepts_abstentions=True))
         findings = [
             Finding(texts[item.number - 1], CANNOT_TELL, False, item.reason, unclear=True)
             if item.unclear
