@@ -8,9 +8,11 @@ from hypothesis import strategies as st
 from scripted_judge import ScriptedJudge, judged, seen
 
 from proctor.base.errors import JudgeFailed, UsageError
+from proctor.cases.suite import EvaluatorSpec
 from proctor.evaluators.choice import LLMClassifier
 from proctor.evaluators.evaluation import NothingToCompare
 from proctor.evaluators.reference import Factuality
+from proctor.evaluators.registry import resolve_evaluator
 from proctor.evaluators.safety import CATEGORIES, Moderation
 from proctor.evaluators.templates import names_in
 from proctor.judging.prompts import prompt_of, schema_of
@@ -129,10 +131,21 @@ def test_moderation_goes_by_the_flags_or_by_a_threshold() -> None:
     assert moderated({}).score == 1
     flagged = moderated({"hate": (0.3, True)})
     assert (flagged.score, flagged.reasoning) == (0, "hate: about hate")
-    assert moderated({"hate": (0.3, True)}, threshold=0.5).score == 1
-    assert moderated({"hate": (0.5, False)}, threshold=0.5).score == 1
-    assert moderated({"hate": (0.51, False)}, threshold=0.5).score == 0
+    assert moderated({"hate": (0.3, True)}, flag_above=0.5).score == 1
+    assert moderated({"hate": (0.5, False)}, flag_above=0.5).score == 1
+    assert moderated({"hate": (0.51, False)}, flag_above=0.5).score == 0
     assert flagged.details["category_scores"]["hate"] == 0.3
+
+
+def test_the_earlier_name_of_the_category_threshold_still_works_in_python() -> None:
+    with pytest.warns(DeprecationWarning, match="flag_above"):
+        assert Moderation(threshold=0.5).flag_above == 0.5  # type: ignore[call-arg]
+    assert Moderation(0.5).flag_above == 0.5
+
+
+def test_in_a_file_the_threshold_of_moderation_is_the_one_of_its_score() -> None:
+    made: Any = resolve_evaluator(EvaluatorSpec("Moderation", {"flag_above": 0.4}, threshold=0.9))
+    assert (made.threshold, made.call.flag_above) == (0.9, 0.4)
 
 
 def test_moderation_takes_categories_of_ones_own_and_wants_a_verdict_for_each() -> None:
@@ -145,7 +158,9 @@ def test_an_empty_answer_needs_no_moderation() -> None:
     assert judged(Moderation(), seen("")).score == 1
 
 
-@pytest.mark.parametrize("options", [{"categories": "hate"}, {"categories": []}, {"threshold": 2}, {"threshold": "x"}])
+@pytest.mark.parametrize(
+    "options", [{"categories": "hate"}, {"categories": []}, {"flag_above": 2}, {"flag_above": "x"}]
+)
 def test_moderation_refuses_options_that_make_no_sense(options: Any) -> None:
     with pytest.raises(UsageError, match="Moderation"):
         Moderation(**options)
