@@ -11,7 +11,7 @@ import pytest
 from proctor.base.atomic_write import atomic_write
 
 
-def test_a_file_in_a_folder_that_is_not_there_yet_is_written(tmp_path: Path) -> None:
+def test_missing_folders_are_created(tmp_path: Path) -> None:
     with atomic_write(tmp_path / "new" / "a.txt") as draft:
         draft.write_text("all of it", encoding="utf-8")
 
@@ -19,7 +19,7 @@ def test_a_file_in_a_folder_that_is_not_there_yet_is_written(tmp_path: Path) -> 
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["a.txt"]
 
 
-def test_what_fails_half_way_leaves_the_old_file_and_no_draft(tmp_path: Path) -> None:
+def test_a_failed_write_leaves_the_old_file_and_no_temporary_file(tmp_path: Path) -> None:
     target = tmp_path / "a.txt"
     target.write_text("old", encoding="utf-8")
 

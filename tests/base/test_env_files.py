@@ -27,7 +27,7 @@ no assignment
 LAST=end"""
 
 
-def test_a_file_is_read_as_people_write_it(tmp_path: Path) -> None:
+def test_env_files_are_read_with_quotes_comments_and_export(tmp_path: Path) -> None:
     (tmp_path / ".env").write_text(TEXT, encoding="utf-8")
     assert read_env_file(tmp_path / ".env") == {
         "PLAIN": "one two",
@@ -43,22 +43,22 @@ def test_a_file_is_read_as_people_write_it(tmp_path: Path) -> None:
 
 
 @given(st.text())
-def test_any_text_is_read_or_refused_in_words(text: str) -> None:
+def test_any_env_file_is_read_or_refused_with_a_usage_error(text: str) -> None:
     import tempfile
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, ".env")
         path.write_bytes(text.encode("utf-8", "surrogatepass"))
         try:
-            found = read_env_file(path)
+            variables = read_env_file(path)
         except UsageError as error:
             assert "is not text" in str(error)
         else:
-            assert all(name and "\x00" not in value for name, value in found.items())
+            assert all(name and "\x00" not in value for name, value in variables.items())
 
 
 @pytest.mark.parametrize("content", [b"\xff\xfeA=1", b"A=" + b"x" * 1_000_001])
-def test_what_is_no_file_of_variables_is_refused_without_its_content(tmp_path: Path, content: bytes) -> None:
+def test_an_error_about_an_env_file_does_not_show_its_content(tmp_path: Path, content: bytes) -> None:
     (tmp_path / ".env").write_bytes(content)
     with pytest.raises(UsageError, match=r"\.env: "):
         read_env_file(tmp_path / ".env")
@@ -66,7 +66,7 @@ def test_what_is_no_file_of_variables_is_refused_without_its_content(tmp_path: P
         read_env_file(tmp_path)
 
 
-def test_the_environment_comes_first_and_is_left_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_wins_over_env_files_and_is_restored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     near, far = tmp_path / "near", tmp_path / "far"
     for folder, text in ((near, "A_REAL=file\nB_FILE=near\n"), (far, "B_FILE=far\nC_FILE=far\n")):
         folder.mkdir()
@@ -78,7 +78,7 @@ def test_the_environment_comes_first_and_is_left_as_it_was(tmp_path: Path, monke
     assert dict(os.environ) == before
 
 
-def test_a_variable_stays_until_the_last_who_uses_it_is_done(tmp_path: Path) -> None:
+def test_a_variable_stays_until_its_last_context_ends(tmp_path: Path) -> None:
     (tmp_path / ".env").write_text("SHARED_BY_TWO=1\n")
     first, second = environment_from(env_files(tmp_path)), environment_from(env_files(tmp_path))
     first.__enter__()
@@ -89,7 +89,7 @@ def test_a_variable_stays_until_the_last_who_uses_it_is_done(tmp_path: Path) -> 
     assert "SHARED_BY_TWO" not in os.environ
 
 
-def test_secrets_of_a_file_are_masked_also_afterwards_and_ordinary_words_never_are(tmp_path: Path) -> None:
+def test_secrets_of_an_env_file_are_masked_after_its_context_and_ordinary_words_are_not(tmp_path: Path) -> None:
     """A variable is a secret if its name or the shape of its value says so."""
     secrets = {"SHOP_PASSWORD": "blue-green-17", "INTERNAL": "q7Rf02LmZx81KpTn", "BOT": "xoxb-1234567890-abcdef"}
     words = {"REGION": "frankfurt", "LOG_LEVEL": "information", "SERVICE_URL": "http://localhost:8000/v1/answers"}

@@ -22,27 +22,27 @@ def test_a_value_is_not_expanded_again(monkeypatch: pytest.MonkeyPatch) -> None:
     assert expand("${OUTER}", "input") == "${INNER}"
 
 
-def test_a_variable_that_is_not_set_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_about_an_unset_variable_has_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NOWHERE", raising=False)
     with pytest.raises(UsageError, match=r"headers\.x uses \$\{NOWHERE\}, which is not set"):
         expand("Bearer ${NOWHERE}", "headers.x")
 
 
-def test_a_variable_without_a_value_for_the_caller_stays_as_it_is_written() -> None:
+def test_a_variable_without_a_value_stays_as_it_is_written() -> None:
     assert expand_with("${A}-${B}", {"A": "1"}.get) == "1-${B}"
 
 
-def test_the_variables_of_a_text_are_told_in_order() -> None:
+def test_the_variables_of_a_text_are_listed_in_order() -> None:
     assert variables_in("${A} ${B}${A} $C") == ["A", "B", "A"]
 
 
 @pytest.mark.parametrize(
-    ("text", "made"),
+    ("text", "expected"),
     [("Asks for a refund!", "asks-for-a-refund"), ("  --  ", ""), ("a" * 59 + " b", "a" * 59), ("../../etc", "etc")],
 )
-def test_a_slug_has_letters_digits_and_single_dashes_alone(text: str, made: str) -> None:
-    assert slug(text) == made
+def test_a_slug_has_only_letters_digits_and_single_dashes(text: str, expected: str) -> None:
+    assert slug(text) == expected
 
 
-def test_a_slug_is_as_long_as_its_text_where_that_is_asked_for() -> None:
+def test_a_slug_without_a_limit_is_as_long_as_its_text() -> None:
     assert slug("a" * 100, longest=None) == "a" * 100

@@ -29,8 +29,8 @@ def no_settings_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def git(folder: Path, *words: str) -> str:
     who = ["-c", "user.name=Tester", "-c", "user.email=tester@example.org"]
-    done = subprocess.run(["git", *who, *words], cwd=folder, capture_output=True, text=True, check=True, timeout=60)
-    return done.stdout.strip()
+    process = subprocess.run(["git", *who, *words], cwd=folder, capture_output=True, text=True, check=True, timeout=60)
+    return process.stdout.strip()
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def repository(tmp_path: Path) -> Path:
 
 
 @needs_git
-def test_the_commit_and_branch_are_those_that_git_tells(repository: Path) -> None:
+def test_the_commit_and_branch_are_those_of_git(repository: Path) -> None:
     commit = git(repository, "rev-parse", "HEAD")
     assert git_state(repository) == GitState(commit, "topic/refunds", False)
     (repository / "inner").mkdir()
@@ -54,7 +54,7 @@ def test_the_commit_and_branch_are_those_that_git_tells(repository: Path) -> Non
 
 
 @needs_git
-def test_a_branch_that_git_packed_away_is_found(repository: Path) -> None:
+def test_a_packed_branch_is_found(repository: Path) -> None:
     commit = git(repository, "rev-parse", "HEAD")
     git(repository, "pack-refs", "--all")
     assert not (repository / ".git/refs/heads/topic/refunds").exists()
@@ -62,7 +62,7 @@ def test_a_branch_that_git_packed_away_is_found(repository: Path) -> None:
 
 
 @needs_git
-def test_a_commit_that_is_checked_out_by_itself_has_no_branch(repository: Path) -> None:
+def test_a_detached_head_has_no_branch(repository: Path) -> None:
     commit = git(repository, "rev-parse", "HEAD")
     git(repository, "checkout", "-q", "--detach")
     assert git_state(repository) == GitState(commit, None, False)
@@ -76,13 +76,13 @@ def test_a_worktree_has_its_own_branch(repository: Path, tmp_path: Path) -> None
 
 
 @needs_git
-def test_a_repository_without_a_commit_has_a_branch_only(tmp_path: Path) -> None:
+def test_a_repository_without_a_commit_has_only_a_branch(tmp_path: Path) -> None:
     git(tmp_path, "init", "-q", "-b", "main")
     assert git_state(tmp_path) == GitState(None, "main", False)
 
 
 @needs_git
-def test_a_changed_file_makes_it_dirty_and_a_new_one_does_not(repository: Path) -> None:
+def test_a_changed_file_makes_the_state_dirty_and_an_untracked_one_does_not(repository: Path) -> None:
     assert git_state(repository) == GitState(git(repository, "rev-parse", "HEAD"), "topic/refunds", False)
     (repository / "notes.txt").write_text("new")
     assert git_state(repository) == GitState(git(repository, "rev-parse", "HEAD"), "topic/refunds", False)
@@ -90,49 +90,49 @@ def test_a_changed_file_makes_it_dirty_and_a_new_one_does_not(repository: Path) 
     assert git_state(repository) == GitState(git(repository, "rev-parse", "HEAD"), "topic/refunds", True)
 
 
-def test_outside_of_a_repository_there_is_nothing_to_say(tmp_path: Path) -> None:
+def test_there_is_no_state_outside_a_repository(tmp_path: Path) -> None:
     assert git_state(tmp_path) is None
 
 
 @pytest.mark.parametrize("head", ["", "nonsense", "ref: refs/heads/../../../etc/passwd", "\x00" * 50, "ref:"])
-def test_a_damaged_repository_is_no_error(head: str, tmp_path: Path) -> None:
+def test_a_damaged_repository_is_not_an_error(head: str, tmp_path: Path) -> None:
     (tmp_path / ".git").mkdir()
     (tmp_path / ".git/HEAD").write_text(head)
-    found = git_state(tmp_path)
-    assert found is None or found.commit is None
+    actual = git_state(tmp_path)
+    assert actual is None or actual.commit is None
 
 
 @needs_git
-def test_without_the_program_nothing_is_known(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_there_is_no_state_without_git(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(repository))
     assert git_state(repository) is None
 
 
 def proctor(folder: Path, *words: str) -> Any:
     command = [sys.executable, "-m", "proctor", *words]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return json.loads(done.stdout) if words[0] in ("runs", "show") else None
+    process = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+    assert process.returncode == 0, process.stdout + process.stderr
+    return json.loads(process.stdout) if words[0] in ("runs", "show") else None
 
 
 @pytest.mark.process
 @needs_git
-def test_a_run_keeps_the_commit_and_tells_it(repository: Path) -> None:
+def test_a_run_stores_and_reports_its_commit(repository: Path) -> None:
     (repository / "suite.yaml").write_text(SUITE.replace("id: a", "id: b"))
     proctor(repository, "test", "suite.yaml", "--json", "report.json")
-    told = {"commit": git(repository, "rev-parse", "HEAD"), "branch": "topic/refunds", "dirty": True}
-    assert json.loads((repository / "report.json").read_text())["run"]["git"] == told
-    assert proctor(repository, "show", "last", "--json", "-")["run"]["git"] == told
-    assert [run["git"] for run in proctor(repository, "runs", "--json")] == [told]
+    state = {"commit": git(repository, "rev-parse", "HEAD"), "branch": "topic/refunds", "dirty": True}
+    assert json.loads((repository / "report.json").read_text())["run"]["git"] == state
+    assert proctor(repository, "show", "last", "--json", "-")["run"]["git"] == state
+    assert [run["git"] for run in proctor(repository, "runs", "--json")] == [state]
     proctor(repository, "rescore", "last")
-    assert [run["git"] for run in proctor(repository, "runs", "--json")] == [told, told]
+    assert [run["git"] for run in proctor(repository, "runs", "--json")] == [state, state]
 
 
 @pytest.mark.process
 @needs_git
-def test_a_session_of_tests_keeps_the_commit(repository: Path) -> None:
+def test_a_pytest_session_stores_its_commit(repository: Path) -> None:
     command = [sys.executable, "-m", "pytest", "suite.yaml", "-q", "-p", "no:cacheprovider", "-n", "0"]
-    done = subprocess.run(command, cwd=repository, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    process = subprocess.run(command, cwd=repository, capture_output=True, text=True, timeout=120, check=False)
+    assert process.returncode == 0, process.stdout + process.stderr
     [run] = proctor(repository, "runs", "--json")
     assert run["git"] == {"commit": git(repository, "rev-parse", "HEAD"), "branch": "topic/refunds", "dirty": False}

@@ -54,19 +54,19 @@ def test_the_exit_code_is_the_verdict_whatever_the_process_ends_with(tmp_path: P
     assert end(start(f"report_exit_code({code})\nos._exit(7)", tmp_path)) == (code, "", "")
 
 
-def test_a_process_that_ends_without_a_verdict_is_an_error_that_names_what_ran(tmp_path: Path) -> None:
+def test_a_process_that_ends_without_a_verdict_is_an_error_with_the_case_that_ran(tmp_path: Path) -> None:
     code, _, err = end(start("send_heartbeat(60, 'desk/c3\\nverdict 0')\nos._exit(0)", tmp_path))
     assert code == 4
     assert "exit code 0 during case desk/c3 verdict 0, before a verdict" in err
 
 
-def test_without_a_second_process_exiting_with_0_is_no_success_either(tmp_path: Path) -> None:
+def test_exiting_with_0_is_not_a_success_without_a_guard_process_either(tmp_path: Path) -> None:
     code, _, err = end(start("assert not is_guarded()\nos._exit(0)", tmp_path, "run_unguarded"))
     assert (code, "before a verdict" in err) == (4, True)
     assert end(start("raise SystemExit(0)", tmp_path, "run_unguarded"))[0] == 0
 
 
-def test_a_process_that_was_left_behind_does_not_delay_the_end(tmp_path: Path) -> None:
+def test_an_orphaned_process_does_not_delay_the_end(tmp_path: Path) -> None:
     body = "if os.fork() == 0:\n    Path('orphan').write_text(str(os.getpid()))\n    time.sleep(600)\n    os._exit(0)"
     process = start(
         f"{body}\nwhile not Path('orphan').exists(): time.sleep(0.01)\nreport_exit_code(0)\nos._exit(0)", tmp_path
@@ -91,7 +91,7 @@ def test_killing_the_parent_ends_the_child_at_its_next_heartbeat(tmp_path: Path)
     assert not is_running(child)
 
 
-def test_a_descriptor_that_took_the_place_of_the_pipe_is_not_written_to(tmp_path: Path) -> None:
+def test_a_file_that_reuses_the_descriptor_of_the_pipe_is_not_written_to(tmp_path: Path) -> None:
     """An agent that closes all descriptors makes room for files, such as reports, under their numbers."""
     body = (
         "os.closerange(3, 100)\nfiles = [open(f'file{n}', 'w') for n in range(20)]\n"
@@ -137,7 +137,7 @@ def test_the_second_signal_ends_a_child_that_does_not_stop(tmp_path: Path) -> No
     assert not is_running(child)
 
 
-def test_a_child_that_stops_beating_is_ended_and_time_that_was_announced_is_allowed(tmp_path: Path) -> None:
+def test_a_child_without_a_heartbeat_is_ended_after_its_deadline(tmp_path: Path) -> None:
     body = "send_heartbeat(0.1, 'c1')\nextend_deadline(2)\ntime.sleep(6.5)\nsend_heartbeat(0.1, 'c2')\ntime.sleep(600)"
     code, _, err = end(start(body, tmp_path))
     assert code == 4

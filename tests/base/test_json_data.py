@@ -119,24 +119,24 @@ UUID = uuid.UUID(int=5)
         (..., "Ellipsis"),
     ],
 )
-def test_values_have_one_plain_form(value: object, expected: Any) -> None:
-    found = to_json(value)
-    assert json.loads(json.dumps(found, allow_nan=False)) == found
+def test_every_value_has_one_json_form(value: object, expected: Any) -> None:
+    actual = to_json(value)
+    assert json.loads(json.dumps(actual, allow_nan=False)) == actual
     if expected is not None:
-        assert found == expected
-        assert type(found) is type(expected)
+        assert actual == expected
+        assert type(actual) is type(expected)
 
 
-def test_keys_are_text_as_json_would_have_them() -> None:
+def test_keys_become_text_as_in_json() -> None:
     keys = {Word.YES: 1, Colour.RED: 2, Level.HIGH: 3, None: 4, True: 5, 1.5: 6, (1, "a"): 7, Shouting("q"): 8}
     assert list(to_json(keys)) == ["yes", "red", "3", "null", "true", "1.5", '[1, "a"]', "q"]
 
 
-def test_arrays_become_lists_and_what_they_hold_is_plain_too() -> None:
+def test_arrays_become_lists_of_plain_data() -> None:
     assert to_json(Array()) == [[1, 2.5], ["nan", "<Array that contains itself>"]]
 
 
-def test_what_contains_itself_is_cut_where_it_begins_again() -> None:
+def test_a_value_that_contains_itself_is_cut() -> None:
     twins: list[Any] = []
     twins += [twins, twins, {"deep": twins}]
     assert to_json(twins) == ["<list that contains itself>"] * 2 + [{"deep": "<list that contains itself>"}]
@@ -145,12 +145,12 @@ def test_what_contains_itself_is_cut_where_it_begins_again() -> None:
     assert to_json(box)["content"] == {"box": "<Box that contains itself>"}
 
 
-def test_the_same_thing_twice_is_not_a_circle() -> None:
+def test_the_same_object_twice_is_not_a_cycle() -> None:
     shared = [1]
     assert to_json([shared, shared]) == [[1], [1]]
 
 
-def test_depth_has_an_end() -> None:
+def test_deep_nesting_is_cut() -> None:
     deep: Any = "bottom"
     for _ in range(5000):
         deep = [deep]
@@ -180,14 +180,14 @@ class Hollow:
     value: int = dataclasses.field(init=False)
 
 
-def test_nothing_makes_it_raise() -> None:
+def test_to_json_never_raises() -> None:
     values = [Hostile(), Unfinished(value=1), Hollow(), [Hostile()], {"a": Hostile()}, {Hostile(): 1}, {Hostile()}]
     assert len(json.loads(json.dumps(to_json(values)))) == len(values)
 
 
 @settings(deadline=None)
 @given(JSON)
-def test_plain_data_stays_as_it_is(value: Any) -> None:
+def test_plain_data_is_unchanged(value: Any) -> None:
     assert to_json(value) == value
 
 
@@ -199,7 +199,7 @@ def _shuffled(value: Any) -> Any:
 
 @settings(deadline=None)
 @given(JSON)
-def test_the_order_of_keys_means_nothing_to_canonical_text_and_fingerprint(value: Any) -> None:
+def test_canonical_text_and_fingerprint_do_not_depend_on_the_order_of_keys(value: Any) -> None:
     assert canonical(_shuffled(value)) == canonical(value)
     assert fingerprint(_shuffled(value)) == fingerprint(value)
     assert json.loads(canonical(value)) == value
@@ -219,7 +219,7 @@ def test_a_fingerprint_is_the_same_in_every_process_and_version() -> None:
     assert fingerprint("a", "b") != fingerprint("ab")
 
 
-def test_show_gives_people_text_as_it_is_and_everything_else_as_json() -> None:
+def test_strings_are_shown_as_they_are_and_other_values_as_json() -> None:
     assert to_text("a\nb") == "a\nb"
     assert to_text({"ä": None}) == '{"ä": null}'
     assert to_text("abcdef", 4) == "abc…"
@@ -236,5 +236,5 @@ class Series:
         return {"a": 1, "b": 2}
 
 
-def test_labels_are_kept_where_there_are_any() -> None:
+def test_labels_of_a_series_are_kept() -> None:
     assert to_json(Series()) == {"a": 1, "b": 2}

@@ -25,8 +25,8 @@ def platform(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
 
 def _another_process_gets(path: Path, platform: str) -> bool:
     code = HOLD + ("locks.fcntl = None\n" if platform == "filelock" else "") + TRY
-    done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True)
-    return done.stdout.strip() == "True"
+    process = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True)
+    return process.stdout.strip() == "True"
 
 
 @pytest.mark.process
@@ -40,7 +40,7 @@ def test_a_lock_keeps_other_processes_out_until_it_is_released(tmp_path: Path, p
 
 
 @pytest.mark.process
-def test_a_lock_of_a_process_that_has_ended_is_free(tmp_path: Path, platform: str) -> None:
+def test_a_lock_is_free_after_its_process_ends(tmp_path: Path, platform: str) -> None:
     path = tmp_path / "run.lock"
 
     assert _another_process_gets(path, platform)
@@ -58,6 +58,6 @@ def test_removing_a_lock_leaves_no_file(tmp_path: Path, platform: str) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_lock_in_a_folder_that_is_missing_says_so(tmp_path: Path) -> None:
+def test_a_lock_in_a_missing_folder_is_a_store_error(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="cannot be written"):
         FileLock(tmp_path / "missing" / "run.lock").acquire(wait=False)

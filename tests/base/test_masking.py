@@ -93,7 +93,7 @@ def test_a_value_is_masked_by_the_name_before_it(text: str, secret: str) -> None
         "bob@example.org paid 4111 1111 1111 1111",
     ],
 )
-def test_words_numbers_hashes_and_uuids_stay(text: str) -> None:
+def test_words_numbers_hashes_and_uuids_are_not_masked(text: str) -> None:
     assert mask(text) == text
 
 
@@ -121,12 +121,12 @@ def test_values_under_the_names_of_secrets_are_masked(name: str) -> None:
 @pytest.mark.parametrize(
     "name", ["max_tokens", "input_tokens", "key", "token", "tokens", "secretary", "author", "password_hint", "cookies"]
 )
-def test_names_that_only_sound_like_secrets_are_left_alone(name: str) -> None:
+def test_values_under_names_that_only_sound_like_secrets_are_not_masked(name: str) -> None:
     data = {name: "value", "n": 1}
     assert mask_data(data) is data
 
 
-def test_values_of_the_environment_and_given_ones_are_masked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_values_of_the_environment_and_of_the_caller_are_masked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOME_SERVICE_API_KEY", "plain words as key")
     monkeypatch.setenv("SHORT_TOKEN", "the")
     monkeypatch.setenv("DB_PASSWORD", "postgres")
@@ -138,7 +138,7 @@ def test_values_of_the_environment_and_given_ones_are_masked(monkeypatch: pytest
 
 
 @given(st.lists(st.sampled_from([*TOKENS.values(), "password=", '"', "token: ", " ", "x", "Bearer ", "[secret: "])))
-def test_what_is_masked_stays_as_it_is_when_masked_again(parts: list[str]) -> None:
+def test_masking_twice_changes_nothing(parts: list[str]) -> None:
     once = mask(" ".join(parts))
     assert mask(once) == once
 
@@ -159,12 +159,12 @@ def test_a_secret_is_masked_at_any_depth(value: Any, name: str) -> None:
 @pytest.mark.parametrize(
     "piece", ["sk-", "-eyJ", "eyJaaaaaaaaaa.", "-----BEGIN PRIVATE KEY-----", "password=", 'token="\\', "://a:", "a"]
 )
-def test_a_megabyte_of_beginnings_is_read_in_one_walk(piece: str) -> None:
+def test_a_megabyte_of_incomplete_tokens_is_read_in_linear_time(piece: str) -> None:
     assert mask(piece * (1_000_000 // len(piece)))
 
 
 @pytest.mark.parametrize("size", [10, 20_000])
-def test_every_shape_is_found_in_short_and_in_long_texts(size: int) -> None:
+def test_every_token_shape_is_found_in_short_and_in_long_texts(size: int) -> None:
     for name, token in TOKENS.items():
         text = "word " * size + token + " and more"
         assert token not in mask(text), name

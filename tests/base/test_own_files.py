@@ -24,11 +24,13 @@ from proctor.base.own_files import SCORE_COLUMNS, is_own_output
         ("a.json", "", False),
     ],
 )
-def test_a_file_is_known_by_how_it_begins(tmp_path: Path, name: str, text: str, own: bool) -> None:
+def test_a_file_that_proctor_wrote_is_recognized_by_its_beginning(
+    tmp_path: Path, name: str, text: str, own: bool
+) -> None:
     path = tmp_path / name
     path.write_text(text, encoding="utf-8")
     assert is_own_output(path) is own
 
 
-def test_a_file_that_is_not_there_is_nobodys(tmp_path: Path) -> None:
+def test_a_missing_file_is_not_one_that_proctor_wrote(tmp_path: Path) -> None:
     assert not is_own_output(tmp_path / "gone.json")

@@ -51,11 +51,11 @@ def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
         (":", False),
     ],
 )
-def test_a_reference_is_told_from_an_address(text: str, is_one: bool) -> None:
+def test_references_and_urls_are_distinguished(text: str, is_one: bool) -> None:
     assert is_reference(text) is is_one
 
 
-def test_a_file_is_run_once_and_shared_by_all_who_name_it(write: Write, tmp_path: Path) -> None:
+def test_a_file_is_executed_once_and_its_state_is_shared(write: Write, tmp_path: Path) -> None:
     counting = "log.write_text((log.read_text() if log.exists() else '') + 'x')\n"
     text = f"import pathlib\nlog = pathlib.Path(__file__).with_name('log')\n{counting}"
     write("app.py", text + "state = []\ndef agent(q):\n    return q\n")
@@ -67,15 +67,15 @@ def test_a_file_is_run_once_and_shared_by_all_who_name_it(write: Write, tmp_path
     assert sys.modules[agent.__module__].agent is agent
 
 
-def test_a_file_named_from_many_threads_is_run_once(write: Write, tmp_path: Path) -> None:
+def test_a_file_loaded_from_many_threads_is_executed_once(write: Write, tmp_path: Path) -> None:
     write("slow.py", "import threading\nbarrier = threading.Event()\nbarrier.wait(0.05)\nthing = object()\n")
-    found: list[object] = []
-    threads = [threading.Thread(target=lambda: found.append(resolve("slow.py:thing", tmp_path))) for _ in range(8)]
+    objects: list[object] = []
+    threads = [threading.Thread(target=lambda: objects.append(resolve("slow.py:thing", tmp_path))) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(set(map(id, found))) == 1
+    assert len(set(map(id, objects))) == 1
 
 
 def test_dataclasses_and_models_of_a_file_resolve_their_annotations(write: Write, tmp_path: Path) -> None:
@@ -92,13 +92,13 @@ def test_dataclasses_and_models_of_a_file_resolve_their_annotations(write: Write
     assert resolve("typed.py:Model", tmp_path)(inner={"n": 1}).inner.n == 1
 
 
-def test_a_file_finds_its_neighbours(write: Write, tmp_path: Path) -> None:
+def test_a_file_can_import_files_next_to_it(write: Write, tmp_path: Path) -> None:
     write("neighbour_of_app.py", "value = 7\n")
     write("app2.py", "from neighbour_of_app import value\n")
     assert resolve("app2.py:value", tmp_path) == 7
 
 
-def test_files_are_looked_for_beside_the_suite_and_then_in_the_working_folder(
+def test_files_are_looked_for_next_to_the_suite_and_then_in_the_working_folder(
     write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write("suite/a.py", "where = 'suite'\n")
@@ -113,13 +113,13 @@ def test_files_are_looked_for_beside_the_suite_and_then_in_the_working_folder(
     assert str(error.value) == f"no file 'c.py'; looked for {tmp_path}/suite/c.py, {tmp_path}/cwd/c.py"
 
 
-def test_two_files_of_one_name_are_two_modules(write: Write, tmp_path: Path) -> None:
+def test_two_files_with_the_same_name_are_two_modules(write: Write, tmp_path: Path) -> None:
     first, second = write("x/app.py", "n = 1\n"), write("y/app.py", "n = 2\n")
     assert load_file(first) is not load_file(second)
     assert (load_file(first).n, load_file(second).n) == (1, 2)
 
 
-def test_a_dotted_name_reaches_inside(write: Write, tmp_path: Path) -> None:
+def test_a_dotted_name_reaches_attributes(write: Write, tmp_path: Path) -> None:
     write("app.py", "class Bot:\n    class Inner:\n        value = 5\n    def answer(self): ...\n")
     assert resolve("app.py:Bot.Inner.value", tmp_path) == 5
     with pytest.raises(UsageError, match="'Bot' has no 'anwser'; did you mean 'answer'"):
@@ -136,7 +136,7 @@ def test_modules_are_imported_by_name(write: Write, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("x = 1\nraise RuntimeError('no\\n key')\n", ":2 could not be loaded: RuntimeError: no key"),
         ("x = 1\n\ndef f(:\n", ":3 could not be loaded: SyntaxError"),
@@ -146,16 +146,16 @@ def test_modules_are_imported_by_name(write: Write, tmp_path: Path) -> None:
         ("x = '\\ud800'.encode()\n", ":1 could not be loaded: UnicodeEncodeError"),
     ],
 )
-def test_a_file_that_cannot_be_loaded_is_named_with_the_line(
-    write: Write, tmp_path: Path, text: str, said: str
+def test_the_error_about_a_file_that_cannot_be_loaded_has_the_line(
+    write: Write, tmp_path: Path, text: str, message: str
 ) -> None:
     path = write("app.py", text)
     with pytest.raises(UsageError) as error:
         resolve("app.py:x", tmp_path)
-    assert str(error.value).startswith(f"{path}{said}")
+    assert str(error.value).startswith(f"{path}{message}")
 
 
-def test_a_file_that_failed_is_tried_again_once_it_is_mended(write: Write, tmp_path: Path) -> None:
+def test_a_file_that_failed_to_load_is_loaded_again_once_it_is_fixed(write: Write, tmp_path: Path) -> None:
     write("app.py", "raise RuntimeError\n")
     with pytest.raises(UsageError):
         resolve("app.py:x", tmp_path)
@@ -163,7 +163,7 @@ def test_a_file_that_failed_is_tried_again_once_it_is_mended(write: Write, tmp_p
     assert resolve("app.py:x", tmp_path) == 1
 
 
-def test_what_is_not_there_is_said_with_the_nearest_name(write: Write, tmp_path: Path) -> None:
+def test_the_error_about_a_missing_name_suggests_a_similar_one(write: Write, tmp_path: Path) -> None:
     write("app.py", "def my_agent(q): ...\n")
     with pytest.raises(UsageError, match=r"app\.py has no 'my_agnet'; did you mean 'my_agent'"):
         resolve("app.py:my_agnet", tmp_path)
@@ -172,13 +172,13 @@ def test_what_is_not_there_is_said_with_the_nearest_name(write: Write, tmp_path:
             resolve(text, tmp_path)
 
 
-def test_a_module_whose_names_raise_is_an_error_of_the_reference(write: Write, tmp_path: Path) -> None:
+def test_a_module_attribute_that_raises_is_an_error_about_the_reference(write: Write, tmp_path: Path) -> None:
     write("lazy.py", "def __getattr__(name):\n    raise ImportError('install the extra')\n")
     with pytest.raises(UsageError, match="install the extra"):
         resolve("lazy.py:thing", tmp_path)
 
 
-def test_the_fingerprint_of_code_follows_its_file(write: Write, tmp_path: Path) -> None:
+def test_the_fingerprint_of_code_changes_with_its_file(write: Write, tmp_path: Path) -> None:
     import functools
 
     path = write("app.py", "def f(): ...\ndef g(): ...\nclass C: ...\n")
@@ -195,7 +195,7 @@ def test_an_exception_is_described_in_one_line() -> None:
     assert one_line(ValueError()) == "ValueError"
 
 
-def test_an_error_raised_inside_proctor_is_placed_where_the_users_code_called_it(write: Write, tmp_path: Path) -> None:
+def test_an_error_raised_inside_proctor_has_the_line_of_the_users_call(write: Write, tmp_path: Path) -> None:
     write(
         "app.py",
         "from proctor.cases.suite import EvaluatorSpec\n"
@@ -221,7 +221,7 @@ def test_code_is_located_without_being_run(write: Write, tmp_path: Path) -> None
     assert locate("math:floor") is None
 
 
-def test_a_file_whose_names_only_running_it_would_tell_is_located(write: Write, tmp_path: Path) -> None:
+def test_a_file_with_dynamic_names_is_located(write: Write, tmp_path: Path) -> None:
     path = write("late.py", "def __getattr__(name): ...\n")
     assert locate("late.py:anything", tmp_path) == path
     write("broken.py", "def agent(:\n")
@@ -229,7 +229,7 @@ def test_a_file_whose_names_only_running_it_would_tell_is_located(write: Write, 
         locate("broken.py:agent", tmp_path)
 
 
-def test_code_beside_proctor_or_below_the_prefix_of_python_is_the_users_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_code_next_to_proctor_or_below_the_prefix_of_python_is_user_code(monkeypatch: pytest.MonkeyPatch) -> None:
     package = Path(proctor.__file__).parent
     monkeypatch.setattr(sys, "base_prefix", "/usr")
     assert is_user_file(f"{package}_demo/agent.py")
@@ -240,7 +240,9 @@ def test_code_beside_proctor_or_below_the_prefix_of_python_is_the_users_own(monk
     assert not is_user_file("<string>")
 
 
-def test_an_edit_of_the_same_second_and_length_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_edit_within_the_same_second_and_of_the_same_length_is_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sys, "dont_write_bytecode", False)
     file = tmp_path / "agent.py"
     for answer in (1, 2):

@@ -25,14 +25,14 @@ def project(folder: Path, says: str) -> Path:
     return folder
 
 
-def test_each_folder_imports_the_module_beside_it(tmp_path: Path) -> None:
+def test_a_file_imports_the_module_of_its_own_folder(tmp_path: Path) -> None:
     first, second = project(tmp_path / "a", "first"), project(tmp_path / "b", "second")
     assert resolve("agent.py:agent", first)("") == "first"
     assert resolve("agent.py:agent", second)("") == "second"
     assert resolve("agent.py:agent", first)("") == "first"
 
 
-def test_a_module_is_shared_by_the_files_beside_it_and_executed_once(tmp_path: Path) -> None:
+def test_a_module_is_executed_once_for_all_files_of_its_folder(tmp_path: Path) -> None:
     first, second = project(tmp_path / "a", "first"), project(tmp_path / "b", "second")
     agent = load_file(first / "agent.py")
     load_file(second / "agent.py")
@@ -48,7 +48,7 @@ def test_an_agents_fingerprint_changes_with_the_modules_it_imports(tmp_path: Pat
     assert source_fingerprint(agent) != before
 
 
-def test_an_agent_is_the_same_whatever_else_is_loaded_from_its_folder(tmp_path: Path) -> None:
+def test_an_agents_fingerprint_does_not_depend_on_other_loaded_modules(tmp_path: Path) -> None:
     (tmp_path / "agent.py").write_text("def agent(question):\n    return question\n")
     agent = resolve("agent.py:agent", base=tmp_path)
     before = source_fingerprint(agent)
@@ -58,7 +58,7 @@ def test_an_agent_is_the_same_whatever_else_is_loaded_from_its_folder(tmp_path: 
     assert source_fingerprint(agent) == before
 
 
-def test_an_agent_is_another_one_when_a_file_that_it_imports_changes(
+def test_an_agents_fingerprint_changes_with_a_file_that_it_imports(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However it imports it: from beside, from its package, or from the folder in which the command was started."""

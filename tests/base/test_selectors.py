@@ -15,7 +15,7 @@ DATA = {"a": {"b": [{"c": 1, "n": "x"}, {"c": 2}]}, "a b": 3, "it's": 4, "é-1":
 
 
 @pytest.mark.parametrize(
-    ("selector", "found"),
+    ("selector", "expected"),
     [
         ("$", DATA),
         ("$.a.b[0].c", 1),
@@ -38,14 +38,14 @@ DATA = {"a": {"b": [{"c": 1, "n": "x"}, {"c": 2}]}, "a b": 3, "it's": 4, "é-1":
         ("null.x", UNSET),
     ],
 )
-def test_a_selector_finds_what_it_names_or_nothing(selector: str, found: Any) -> None:
-    assert parse_selector(selector).find(DATA) == found
+def test_a_selector_returns_its_value_or_unset(selector: str, expected: Any) -> None:
+    assert parse_selector(selector).find(DATA) == expected
 
 
 @pytest.mark.parametrize(
     "text", ["", "  ", "a..b", "a[", "a[x]", "a b", "$a", "a.[0]", "a.b.", "[1:2]", "a[*", "a?b", ".a"]
 )
-def test_what_is_no_selector_is_refused_with_an_example(text: str) -> None:
+def test_the_error_about_an_invalid_selector_has_an_example(text: str) -> None:
     with pytest.raises(UsageError, match="write"):
         parse_selector(text)
 
@@ -98,17 +98,17 @@ VALUES = {
         ("{{case.id}}{{case.id}}", "c1c1"),
     ],
 )
-def test_a_template_is_filled_with_values_of_their_own_type(template: Any, filled: Any) -> None:
+def test_a_template_keeps_the_types_of_its_values(template: Any, filled: Any) -> None:
     assert Template.parse(template).render(VALUES) == filled
 
 
-def test_what_is_filled_in_is_never_searched_for_placeholders() -> None:
+def test_values_filled_into_a_template_are_not_searched_for_placeholders() -> None:
     values = VALUES | {"input": "{{state.user}} {{session_id}}"}
     assert Template.parse("say {{input}}").render(values) == "say {{state.user}} {{session_id}}"
 
 
 @pytest.mark.parametrize("template", ["{{inptu}}", "{{}}", "{{ a b }}", {"x": ["{{$}}"]}, "{{os.environ}}"])
-def test_a_placeholder_that_means_nothing_is_refused(template: Any) -> None:
+def test_an_unknown_placeholder_is_refused(template: Any) -> None:
     with pytest.raises(UsageError, match="unknown placeholder"):
         Template.parse(template)
 
@@ -118,7 +118,7 @@ def test_a_misspelt_placeholder_gets_a_hint() -> None:
         Template.parse("{{inptu}}")
 
 
-def test_a_part_of_the_input_that_is_not_there_is_said_and_never_sent_as_nothing() -> None:
+def test_a_missing_part_of_the_input_is_an_error_and_nothing_is_sent() -> None:
     with pytest.raises(MissingTemplateValue, match=r"input\.question"):
         Template.parse("{{input.question}}").render(VALUES)
 

@@ -55,19 +55,19 @@ def refused(path: Path, text: str) -> str:
         ("=", "="),
     ],
 )
-def test_yaml_scalars_are_those_of_the_core_schema(text: str, value: Json) -> None:
-    found = parse(YAML, f"a: {text}\n")["a"]
-    assert found == value
-    assert type(found) is type(value)
+def test_yaml_scalars_follow_the_core_schema(text: str, value: Json) -> None:
+    actual = parse(YAML, f"a: {text}\n")["a"]
+    assert actual == value
+    assert type(actual) is type(value)
 
 
-def test_keys_are_text_whatever_they_look_like() -> None:
+def test_yaml_keys_are_always_text() -> None:
     assert parse(YAML, "1: a\nTrue: b\n~: c\n1.50: d\n") == {"1": "a", "true": "b", "null": "c", "1.50": "d"}
     assert "duplicate key 'true'" in refused(YAML, "true: 1\nTRUE: 2\n")
     assert lines_of(YAML, "a: 1\nTrue: 2\n")(("true",)) == 2
 
 
-def test_merges_are_followed_also_before_their_own_turn() -> None:
+def test_merges_of_merges_are_followed() -> None:
     text = "a: &a {x: 1, y: 1}\nz: {deep: {b: &b {<<: *a, x: 2}}}\nc: {<<: *b, y: 3}\nd: {<<: [*a, *b]}\n"
     assert parse(YAML, text) == {
         "a": {"x": 1, "y": 1},
@@ -77,25 +77,25 @@ def test_merges_are_followed_also_before_their_own_turn() -> None:
     }
 
 
-def test_a_key_given_twice_is_a_mistake_in_both() -> None:
+def test_a_duplicate_key_is_an_error_in_json_and_yaml() -> None:
     assert "duplicate key 'a'" in refused(YAML, "a: 1\na: 2\n")
     assert "duplicate key 'a'" in refused(YAML, "b: {a: 1, 'a': 2}\n")
     assert "duplicate key 'a'" in refused(JSON, '{"a": 1, "a": 2}')
 
 
 @pytest.mark.parametrize("text", ["a: &a [*a]", "&a {b: *a}", "a: &a {b: [{c: *a}]}"])
-def test_what_contains_itself_is_refused(text: str) -> None:
+def test_an_alias_that_contains_itself_is_refused(text: str) -> None:
     assert "refers to a value that contains it" in refused(YAML, text)
 
 
-def test_aliases_that_stand_for_too_much_are_refused_at_once() -> None:
+def test_aliases_that_expand_to_too_many_values_are_refused_quickly() -> None:
     levels = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     levels += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 20)]
     text = "\n".join(levels)
     assert "expand to more than" in refused(YAML, text)
 
 
-def test_aliases_of_a_reasonable_size_are_data_like_any_other() -> None:
+def test_ordinary_aliases_are_read_as_data() -> None:
     assert parse(YAML, "a: &a {x: [1]}\nb: [*a, *a]\n")["b"] == [{"x": [1]}, {"x": [1]}]
 
 
@@ -103,22 +103,22 @@ def test_aliases_of_a_reasonable_size_are_data_like_any_other() -> None:
     "text",
     ["[" * 100_000, "{a: " * 100_000, "- " * 100_000, "? " * 100_000, "".join(" " * n + "a:\n" for n in range(2000))],
 )
-def test_yaml_nested_deeper_than_the_stack_is_refused_and_not_a_crash(text: str) -> None:
+def test_deeply_nested_yaml_is_refused_and_does_not_crash(text: str) -> None:
     assert "nested too deeply" in refused(YAML, text)
 
 
-def test_the_depth_that_both_take_is_the_same() -> None:
+def test_json_and_yaml_have_the_same_depth_limit() -> None:
     for path in (YAML, JSON):
         parse(path, "[" * MAX_DEPTH + "]" * MAX_DEPTH)
         assert "nested too deeply" in refused(path, "[" * (MAX_DEPTH + 5) + "]" * (MAX_DEPTH + 5))
     assert "nested too deeply" in refused(JSON, "[" * 200_000)
 
 
-def test_many_brackets_side_by_side_are_not_deep() -> None:
+def test_many_lists_in_a_row_are_not_deep_nesting() -> None:
     assert len(parse(YAML, "a: [" + "[], " * 5000 + "]")["a"]) == 5000
 
 
-def test_a_file_that_is_not_utf_8_or_not_there_is_a_problem_and_a_mark_at_its_beginning_is_not(tmp_path: Path) -> None:
+def test_missing_files_and_other_encodings_than_utf_8_are_problems_and_a_byte_order_mark_is_not(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     path.write_bytes(b"\xef\xbb\xbf{}")
     assert read_text(path) == "{}"
@@ -132,7 +132,7 @@ def test_a_file_that_is_not_utf_8_or_not_there_is_a_problem_and_a_mark_at_its_be
         read_text(tmp_path)
 
 
-def test_line_ends_inside_text_stay_as_they_are(tmp_path: Path) -> None:
+def test_line_ends_inside_text_are_unchanged(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_bytes(b'"a\r\nb"\r\n')
     assert read_text(path) == '"a\r\nb"\r\n'
@@ -140,7 +140,7 @@ def test_line_ends_inside_text_stay_as_they_are(tmp_path: Path) -> None:
 
 @settings(max_examples=200, deadline=None)
 @given(VALUES)
-def test_json_comes_out_as_it_went_in(value: Json) -> None:
+def test_any_json_is_read_back_unchanged(value: Json) -> None:
     assert parse(JSON, json.dumps(value)) == value
 
 
@@ -152,13 +152,13 @@ def test_json_comes_out_as_it_went_in(value: Json) -> None:
         max_leaves=10,
     )
 )
-def test_yaml_reads_what_other_programs_write(value: Json) -> None:
+def test_yaml_written_by_pyyaml_is_read_back(value: Json) -> None:
     assert parse(YAML, yaml.safe_dump(value, allow_unicode=True)) == value
 
 
 @settings(max_examples=300, deadline=None)
 @given(st.text() | st.text("{}[]:,\"'-&*!|>\\#? \n\tae01.~<%@`"), st.sampled_from([YAML, JSON]))
-def test_no_text_raises_anything_but_its_problem(text: str, path: Path) -> None:
+def test_any_text_is_read_or_refused_with_a_problem(text: str, path: Path) -> None:
     try:
         parse(path, text)
     except InvalidSuite as error:
@@ -166,7 +166,7 @@ def test_no_text_raises_anything_but_its_problem(text: str, path: Path) -> None:
     lines_of(path, text)(("a", 0, "b"))
 
 
-def test_a_place_is_written_as_people_write_it() -> None:
+def test_a_pointer_is_written_with_dots_and_brackets() -> None:
     assert pointer_text(("evalCases", 3, "conversation", 0)) == "evalCases[3].conversation[0]"
     assert pointer_text(()) == ""
     assert pointer_text((0, "a")) == "[0].a"

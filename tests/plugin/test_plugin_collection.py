@@ -50,7 +50,7 @@ def write(project: pytest.Pytester, name: str, text: str) -> None:
     path.write_text(text, encoding="utf-8")
 
 
-def test_each_trial_of_a_case_is_an_item_with_a_node_id_that_can_be_run_alone(project: pytest.Pytester) -> None:
+def test_each_trial_of_a_case_is_a_test_item_that_can_be_run_by_its_node_id(project: pytest.Pytester) -> None:
     write(
         project, "evaluation/faq.proctor.json", suite("one", "two", settings={"repeat": 2}, agent="../agent.py:agent")
     )
@@ -83,9 +83,9 @@ def test_suites_of_every_format_are_found_in_a_folder(project: pytest.Pytester, 
     write(project, f"evaluation/{name}", text)
     write(project, "evaluation/agent.py", AGENT)
 
-    done = project.runpytest("evaluation", "--proctor-agent", "agent.py:agent")
+    result = project.runpytest("evaluation", "--proctor-agent", "agent.py:agent")
 
-    done.assert_outcomes(passed=1)
+    result.assert_outcomes(passed=1)
 
 
 def test_a_repository_with_500_other_json_files_is_left_alone(project: pytest.Pytester) -> None:
@@ -101,28 +101,28 @@ def test_a_repository_with_500_other_json_files_is_left_alone(project: pytest.Py
         "import pytest\n@pytest.mark.parametrize('n', range(3))\ndef test_it(n): pass\n",
     )
 
-    done = project.runpytest()
+    result = project.runpytest()
 
-    done.assert_outcomes(passed=3)
-    assert "proctor" not in done.stdout.str().partition("collected")[2]
+    result.assert_outcomes(passed=3)
+    assert "proctor" not in result.stdout.str().partition("collected")[2]
     assert not (project.path / ".proctor").exists()
 
 
-def test_patterns_in_the_ini_file_name_further_suites(project: pytest.Pytester) -> None:
+def test_patterns_in_the_ini_file_select_further_suites(project: pytest.Pytester) -> None:
     write(project, "checks/greeting.yaml", "agent: ../agent.py:agent\ncases: [{id: a, input: a, expected: A}]")
     project.makeini("[pytest]\nproctor_suites = checks/*.yaml\n")
 
     project.runpytest().assert_outcomes(passed=1)
 
 
-def test_a_suite_of_any_name_is_run_when_it_is_named_on_the_command_line(project: pytest.Pytester) -> None:
+def test_a_suite_with_any_file_name_runs_if_it_is_on_the_command_line(project: pytest.Pytester) -> None:
     write(project, "greeting.yaml", "agent: agent.py:agent\ncases: [{id: a, input: a, expected: A}]")
 
     project.runpytest().assert_outcomes()
     project.runpytest("greeting.yaml").assert_outcomes(passed=1)
 
 
-def test_a_suite_of_any_name_is_run_also_where_its_folder_is_named_too(project: pytest.Pytester) -> None:
+def test_a_suite_with_any_file_name_runs_if_its_folder_is_on_the_command_line_too(project: pytest.Pytester) -> None:
     (project.path / "sub").mkdir()
     (project.path / "sub" / "anything.json").write_text(
         '{"agent": "../agent.py:agent", "cases": [{"id": "a", "input": "a", "expected": "A"}]}'
@@ -132,17 +132,17 @@ def test_a_suite_of_any_name_is_run_also_where_its_folder_is_named_too(project: 
         project.runpytest(*arguments).assert_outcomes(passed=1)
 
 
-def test_an_invalid_suite_is_a_collection_error_with_places_and_without_a_traceback(project: pytest.Pytester) -> None:
+def test_an_invalid_suite_is_a_collection_error_with_lines_and_without_a_traceback(project: pytest.Pytester) -> None:
     write(
         project, "bad.proctor.yaml", "agent: agent.py:agent\ncases:\n  - {id: a, input: a, expcted: A}\n  - {id: a}\n"
     )
     write(project, "good.proctor.yaml", "agent: agent.py:agent\ncases: [{id: b, input: b, expected: B}]")
 
-    done = project.runpytest("--continue-on-collection-errors")
+    result = project.runpytest("--continue-on-collection-errors")
 
-    done.assert_outcomes(passed=1, errors=1)
-    done.stdout.fnmatch_lines(["*bad.proctor.yaml:3: *expcted*", "*bad.proctor.yaml:4: *"])
-    assert "Traceback" not in done.stdout.str()
+    result.assert_outcomes(passed=1, errors=1)
+    result.stdout.fnmatch_lines(["*bad.proctor.yaml:3: *expcted*", "*bad.proctor.yaml:4: *"])
+    assert "Traceback" not in result.stdout.str()
 
 
 @pytest.mark.parametrize(
@@ -155,38 +155,38 @@ def test_an_invalid_suite_is_a_collection_error_with_places_and_without_a_traceb
         ('{"agent": "agent.py:agent", "evaluators": ["Exactmatch"], "cases": [{"input": "a"}]}', "*did you mean*"),
     ],
 )  # fmt: skip
-def test_everything_wrong_with_a_file_is_said_before_anything_runs(
+def test_all_problems_of_a_file_are_reported_before_anything_runs(
     project: pytest.Pytester, text: str, complaint: str
 ) -> None:
     write(project, "x.proctor.json", text)
 
-    done = project.runpytest()
+    result = project.runpytest()
 
-    assert done.ret == pytest.ExitCode.INTERRUPTED
-    done.stdout.fnmatch_lines([complaint])
-    assert "Traceback" not in done.stdout.str()
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    result.stdout.fnmatch_lines([complaint])
+    assert "Traceback" not in result.stdout.str()
 
 
 @pytest.mark.needs("adk")
 def test_an_agent_that_cannot_be_loaded_is_one_message(project: pytest.Pytester) -> None:
     write(project, "faq.test.json", json.dumps(EVAL_SET))
 
-    done = project.runpytest("--proctor-agent", "agent.py:agnt")
+    result = project.runpytest("--proctor-agent", "agent.py:agnt")
 
-    done.stdout.fnmatch_lines(["*has no 'agnt'; did you mean 'agent'?*"])
-    assert "Traceback" not in done.stdout.str()
+    result.stdout.fnmatch_lines(["*has no 'agnt'; did you mean 'agent'?*"])
+    assert "Traceback" not in result.stdout.str()
 
 
 @pytest.mark.needs("adk")
-def test_a_suite_without_agent_is_skipped_where_it_is_found_and_wrong_where_it_is_named(
+def test_a_suite_without_agent_is_skipped_in_a_folder_and_an_error_on_the_command_line(
     project: pytest.Pytester,
 ) -> None:
     write(project, "faq.test.json", json.dumps(EVAL_SET))
 
-    found, named = project.runpytest("-rs"), project.runpytest("faq.test.json")
+    in_folder, named = project.runpytest("-rs"), project.runpytest("faq.test.json")
 
-    found.assert_outcomes(skipped=1)
-    found.stdout.fnmatch_lines(["*faq.test.json*no agent; set one with --proctor-agent*"])
+    in_folder.assert_outcomes(skipped=1)
+    in_folder.stdout.fnmatch_lines(["*faq.test.json*no agent; set one with --proctor-agent*"])
     named.assert_outcomes(errors=1)
     named.stdout.fnmatch_lines(["*no agent; set one with --proctor-agent*"])
 
@@ -195,24 +195,24 @@ def test_words_and_tags_select_cases(project: pytest.Pytester) -> None:
     cases = [{"id": "a", "input": "a", "expected": "A", "tags": ["slow"]}, {"id": "b", "input": "b", "expected": "B"}]
     write(project, "x.proctor.json", json.dumps({"agent": "agent.py:agent", "cases": cases}))
 
-    done = project.runpytest("-k", "not slow", "-v")
+    result = project.runpytest("-k", "not slow", "-v")
 
-    done.assert_outcomes(passed=1, deselected=1)
-    done.stdout.fnmatch_lines(["*x.proctor.json::b PASSED*", "*1 trial*"])
+    result.assert_outcomes(passed=1, deselected=1)
+    result.stdout.fnmatch_lines(["*x.proctor.json::b PASSED*", "*1 trial*"])
 
 
-def test_two_suites_with_the_same_name_and_case_ids_are_kept_apart(project: pytest.Pytester) -> None:
+def test_two_suites_with_the_same_name_and_case_ids_are_distinguished(project: pytest.Pytester) -> None:
     write(project, "a/faq.proctor.json", suite("one", "two", name="faq", agent="../agent.py:agent"))
     write(project, "b/faq.proctor.json", suite("one", name="faq", agent="../agent.py:agent"))
 
-    done = project.runpytest("-v")
+    result = project.runpytest("-v")
 
-    done.assert_outcomes(passed=3)
-    done.stdout.fnmatch_lines(["a/faq.proctor.json::one PASSED*", "b/faq.proctor.json::one PASSED*"])
-    done.stdout.fnmatch_lines(["faq: 2 passed*", "faq (b/faq.proctor.json): 1 passed*", "3 trials"])
+    result.assert_outcomes(passed=3)
+    result.stdout.fnmatch_lines(["a/faq.proctor.json::one PASSED*", "b/faq.proctor.json::one PASSED*"])
+    result.stdout.fnmatch_lines(["faq: 2 passed*", "faq (b/faq.proctor.json): 1 passed*", "3 trials"])
 
 
-def test_case_ids_that_no_node_id_can_hold_still_run(project: pytest.Pytester) -> None:
+def test_cases_with_ids_that_are_invalid_in_node_ids_run(project: pytest.Pytester) -> None:
     ids = ["a::b", "a:b", "line\nbreak", "päck \U0001f600", "with space", "[x]"]
     write(project, "x.proctor.json", suite(*ids))
 
@@ -222,7 +222,7 @@ def test_case_ids_that_no_node_id_can_hold_still_run(project: pytest.Pytester) -
 @given(
     st.binary(max_size=200), st.sampled_from(["a.test.json", "agent.yaml", "datasets/x.json", "x.csv"]), st.booleans()
 )
-def test_looking_at_a_file_never_fails_whatever_is_in_it(
+def test_collection_never_fails_whatever_a_file_contains(
     tmp_path_factory: pytest.TempPathFactory, content: bytes, name: str, named: bool
 ) -> None:
     folder = tmp_path_factory.mktemp("looked")
@@ -234,7 +234,7 @@ def test_looking_at_a_file_never_fails_whatever_is_in_it(
     assert is_suite(folder / "gone.test.json", folder, [], named=named) is False
 
 
-def test_a_baseline_and_quarantines_beside_a_suite_are_no_suites(project: pytest.Pytester) -> None:
+def test_baseline_and_quarantine_files_are_not_suites(project: pytest.Pytester) -> None:
     write(project, "faq.proctor.json", suite("one"))
     write(project, "faq.proctor.baseline.jsonl", "{}\n")
     write(project, "faq.proctor.quarantine.jsonl", "")
@@ -242,17 +242,17 @@ def test_a_baseline_and_quarantines_beside_a_suite_are_no_suites(project: pytest
     project.runpytest().assert_outcomes(passed=1)
 
 
-def test_a_suite_of_several_agents_has_an_item_for_each_of_them(project: pytest.Pytester) -> None:
+def test_a_suite_with_several_agents_has_an_item_for_each(project: pytest.Pytester) -> None:
     text = suite("one", agent=None, agents={"loud": "agent.py:agent", "mute": "nop"})
     write(project, "faq.proctor.json", text)
 
-    done = project.runpytest("faq.proctor.json", "-v")
+    result = project.runpytest("faq.proctor.json", "-v")
 
-    done.stdout.fnmatch_lines(["*one?loud? PASSED*", "*one?mute? FAILED*"])
+    result.stdout.fnmatch_lines(["*one?loud? PASSED*", "*one?mute? FAILED*"])
 
 
 @pytest.mark.needs("holodeck")
-def test_items_are_where_their_cases_are_written(project: pytest.Pytester) -> None:
+def test_items_have_the_file_and_line_of_their_cases(project: pytest.Pytester) -> None:
     write(
         project,
         "faq.proctor.yaml",

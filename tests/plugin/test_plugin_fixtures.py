@@ -99,16 +99,16 @@ def project(pytester: pytest.Pytester) -> pytest.Pytester:
     return pytester
 
 
-def asked(project: pytest.Pytester) -> list[str]:
+def inputs_sent(project: pytest.Pytester) -> list[str]:
     return sorted((project.path / "asked.log").read_text().split("\n")[:-1])
 
 
 @pytest.mark.needs("deepeval")
-def test_the_guides_module_passes_offline_and_shows_what_the_guide_shows(loan: pytest.Pytester) -> None:
-    done = loan.runpytest("test_loan_advisor_agent.py", "-v", "-s")
+def test_the_module_of_the_guide_passes_offline_with_the_output_of_the_guide(loan: pytest.Pytester) -> None:
+    session = loan.runpytest("test_loan_advisor_agent.py", "-v", "-s")
 
-    done.assert_outcomes(passed=4)
-    done.stdout.fnmatch_lines(
+    session.assert_outcomes(passed=4)
+    session.stdout.fnmatch_lines(
         [
             "*Running test case: loan_calculation_basic",
             "*Running test case: eligibility_check",
@@ -124,28 +124,28 @@ def test_the_guides_module_passes_offline_and_shows_what_the_guide_shows(loan: p
 
 
 @pytest.mark.needs("deepeval")
-def test_one_test_of_the_guide_runs_alone_and_can_take_the_answers_of_the_last_session(loan: pytest.Pytester) -> None:
+def test_one_test_of_the_guide_runs_alone_and_can_reuse_answers_of_the_last_session(loan: pytest.Pytester) -> None:
     loan.runpytest("test_loan_advisor_agent.py")
 
-    done = loan.runpytest("test_loan_advisor_agent.py::test_tool_calls_info", "-v", "-s", "--proctor-reuse")
+    session = loan.runpytest("test_loan_advisor_agent.py::test_tool_calls_info", "-v", "-s", "--proctor-reuse")
 
-    done.assert_outcomes(passed=1)
-    done.stdout.fnmatch_lines(["2 answers reused from earlier sessions*"])
+    session.assert_outcomes(passed=1)
+    session.stdout.fnmatch_lines(["2 answers reused from earlier sessions*"])
 
 
 @pytest.mark.needs("deepeval")
-def test_quick_mode_leaves_out_the_metrics_that_may_need_a_model(loan: pytest.Pytester) -> None:
+def test_fast_mode_skips_metrics_that_may_need_a_model(loan: pytest.Pytester) -> None:
     loan.runpytest("test_loan_advisor_agent.py", "--proctor-fast").assert_outcomes(passed=3, skipped=1)
 
 
 @pytest.mark.process
-def test_the_guides_module_runs_as_a_script_too(loan: pytest.Pytester) -> None:
-    done = loan.run(sys.executable, "test_loan_advisor_agent.py")
+def test_the_module_of_the_guide_runs_as_a_script(loan: pytest.Pytester) -> None:
+    session = loan.run(sys.executable, "test_loan_advisor_agent.py")
 
-    done.stdout.fnmatch_lines(["*monthly payment of $1,498.54*"])
+    session.stdout.fnmatch_lines(["*monthly payment of $1,498.54*"])
 
 
-def test_every_case_is_run_once_in_a_session_however_many_tests_ask(project: pytest.Pytester) -> None:
+def test_every_case_runs_once_per_session_however_many_tests_use_it(project: pytest.Pytester) -> None:
     (project.path / "faq.proctor.json").write_text(
         '{"agent": "agent.py:agent", "cases": [{"id": "a", "input": "a", "expected": "A"}]}'
     )
@@ -158,10 +158,10 @@ def test_every_case_is_run_once_in_a_session_however_many_tests_ask(project: pyt
             "def test_case(proctor_run): assert proctor_run('faq.proctor.json', case='a').passed\n"
         )
 
-    done = project.runpytest()
+    session = project.runpytest()
 
-    done.assert_outcomes(passed=9)
-    assert asked(project) == ["a", "b"]
+    session.assert_outcomes(passed=9)
+    assert inputs_sent(project) == ["a", "b"]
 
 
 @pytest.mark.process
@@ -172,13 +172,13 @@ def test_processes_share_the_answers_of_a_session(project: pytest.Pytester) -> N
             "def test_dataset(evaluation_dataset): assert len(evaluation_dataset) == 6\n"
         )
 
-    done = project.runpytest_subprocess("-n", "2")
+    session = project.runpytest_subprocess("-n", "2")
 
-    done.assert_outcomes(passed=6)
-    assert asked(project) == list("abcdef")
+    session.assert_outcomes(passed=6)
+    assert inputs_sent(project) == list("abcdef")
 
 
-def test_an_agent_that_loads_more_of_itself_when_it_is_asked_is_still_the_same_in_a_session(
+def test_an_agent_that_imports_modules_while_it_runs_stays_the_same_agent_in_a_session(
     project: pytest.Pytester,
 ) -> None:
     source = (project.path / "agent.py").read_text()
@@ -196,11 +196,11 @@ def test_an_agent_that_loads_more_of_itself_when_it_is_asked_is_still_the_same_i
 
     project.runpytest("faq.proctor.json", "test_late.py").assert_outcomes(passed=2)
 
-    assert asked(project) == ["a"]
+    assert inputs_sent(project) == ["a"]
 
 
 @pytest.mark.process
-def test_suites_and_tests_in_several_processes_ask_each_case_once(project: pytest.Pytester) -> None:
+def test_suites_and_tests_in_several_processes_run_each_case_once(project: pytest.Pytester) -> None:
     cases = ", ".join(f'{{"id": "{name}", "input": "{name}", "expected": "{name.upper()}"}}' for name in "abcdef")
     (project.path / "faq.proctor.json").write_text(f'{{"agent": "agent.py:agent", "cases": [{cases}]}}')
     for number in range(3):
@@ -210,15 +210,15 @@ def test_suites_and_tests_in_several_processes_ask_each_case_once(project: pytes
             "def test_suite(proctor_run): proctor_run('faq.proctor.json').assert_passed()\n"
         )
 
-    done = project.runpytest_subprocess("-n", "3", "--proctor-agent", "agent.py:agent")
+    session = project.runpytest_subprocess("-n", "3", "--proctor-agent", "agent.py:agent")
 
-    done.assert_outcomes(passed=12)
-    assert asked(project) == list("abcdef")
-    done = project.runpytest_subprocess("-n", "2", "--proctor-reuse", "--proctor-agent", "agent.py:agent")
-    done.stdout.fnmatch_lines(["6 answers reused from earlier sessions *"])
+    session.assert_outcomes(passed=12)
+    assert inputs_sent(project) == list("abcdef")
+    session = project.runpytest_subprocess("-n", "2", "--proctor-reuse", "--proctor-agent", "agent.py:agent")
+    session.stdout.fnmatch_lines(["6 answers reused from earlier sessions *"])
 
 
-def test_a_failing_test_shows_the_run_it_was_looking_at(project: pytest.Pytester) -> None:
+def test_a_failing_test_shows_its_run(project: pytest.Pytester) -> None:
     project.makepyfile(
         """
         TEST_CASES = [
@@ -251,15 +251,15 @@ def test_a_failure_ends_in_the_users_own_line(project: pytest.Pytester) -> None:
         """
     )
 
-    done = project.runpytest()
+    session = project.runpytest()
 
-    done.assert_outcomes(failed=5)
-    places = [line for line in done.outlines if line.endswith(("AgentFailed", "KeyError", "AssertionError"))]
+    session.assert_outcomes(failed=5)
+    places = [line for line in session.outlines if line.endswith(("AgentFailed", "KeyError", "AssertionError"))]
     assert [place.partition(":")[0] for place in places] == ["test_a_failure_ends_in_the_users_own_line.py"] * 5
-    done.stdout.fnmatch_lines(["E*failed: Exact Match*", "E*input*a", "E*output*b"])
+    session.stdout.fnmatch_lines(["E*failed: Exact Match*", "E*input*a", "E*output*b"])
 
 
-def test_a_case_whose_agent_raises_fails_the_tests_that_look_at_it_and_no_others(project: pytest.Pytester) -> None:
+def test_a_case_whose_agent_raises_fails_only_the_tests_that_use_it(project: pytest.Pytester) -> None:
     project.makepyfile(
         """
         TEST_CASES = [{"id": n, "input": n, "expected_output_contains": ["A"]} for n in ("a", "raise")]
@@ -271,13 +271,13 @@ def test_a_case_whose_agent_raises_fails_the_tests_that_look_at_it_and_no_others
         """
     )
 
-    done = project.runpytest()
+    session = project.runpytest()
 
-    done.assert_outcomes(passed=2, failed=2)
-    done.stdout.fnmatch_lines(
+    session.assert_outcomes(passed=2, failed=2)
+    session.stdout.fnmatch_lines(
         ["*AgentFailed: case 'raise' has no answer: the agent raised KeyError: 'lost' (agent.py:4)"]
     )
-    assert asked(project) == ["a", "raise"]
+    assert inputs_sent(project) == ["a", "raise"]
 
 
 @pytest.mark.parametrize(
@@ -288,7 +288,7 @@ def test_a_case_whose_agent_raises_fails_the_tests_that_look_at_it_and_no_others
         ("import pytest\n@pytest.fixture(scope='module')\ndef evaluation_cases(): return 'faq.json'", ""),
     ],
 )
-def test_the_dataset_can_be_suites_named_by_marker_ini_file_or_fixture(
+def test_the_dataset_can_be_suites_of_a_marker_the_ini_file_or_a_fixture(
     project: pytest.Pytester, marks: str, ini: str
 ) -> None:
     (project.path / "faq.json").write_text(
@@ -314,14 +314,14 @@ def test_the_dataset_can_be_suites_named_by_marker_ini_file_or_fixture(
         ),
     ],
 )
-def test_what_a_fixture_lacks_is_said_in_one_message(pytester: pytest.Pytester, body: str, complaint: str) -> None:
+def test_a_fixture_without_its_settings_is_one_message(pytester: pytest.Pytester, body: str, complaint: str) -> None:
     pytester.makepyfile(body)
 
-    done = pytester.runpytest()
+    session = pytester.runpytest()
 
-    done.stdout.fnmatch_lines([complaint])
-    assert "Traceback" not in done.stdout.str()
-    assert "src/proctor" not in done.stdout.str()
+    session.stdout.fnmatch_lines([complaint])
+    assert "Traceback" not in session.stdout.str()
+    assert "src/proctor" not in session.stdout.str()
 
 
 def test_proctor_run_explains_what_did_not_pass(project: pytest.Pytester) -> None:
@@ -330,9 +330,9 @@ def test_proctor_run_explains_what_did_not_pass(project: pytest.Pytester) -> Non
     )
     project.makepyfile("def test_it(proctor_run): proctor_run('faq.json').assert_passed()")
 
-    done = project.runpytest()
+    session = project.runpytest()
 
-    done.stdout.fnmatch_lines(["E*AssertionError: 1 failed", "E*faq/a: failed", "E*expected*b", "E*output*A"])
+    session.stdout.fnmatch_lines(["E*AssertionError: 1 failed", "E*faq/a: failed", "E*expected*b", "E*output*A"])
 
 
 def test_proctor_run_passes_by_the_criteria_of_the_suite(project: pytest.Pytester) -> None:
@@ -348,13 +348,13 @@ def test_proctor_run_passes_by_the_criteria_of_the_suite(project: pytest.Pyteste
         """
     )
 
-    done = project.runpytest()
+    session = project.runpytest()
 
-    done.assert_outcomes(passed=2, failed=1)
-    done.stdout.fnmatch_lines(["E*AssertionError: 1 passed, 1 failed", "E*1 of 2 cases passed (90% required)"])
+    session.assert_outcomes(passed=2, failed=1)
+    session.stdout.fnmatch_lines(["E*AssertionError: 1 passed, 1 failed", "E*1 of 2 cases passed (90% required)"])
 
 
-def test_a_runner_of_the_users_own_is_the_one_that_the_dataset_is_run_with(project: pytest.Pytester) -> None:
+def test_the_dataset_runs_with_the_users_own_runner(project: pytest.Pytester) -> None:
     project.makeconftest(
         """
         import pytest

@@ -43,12 +43,12 @@ def test_evaluating_by_a_model():
 """
 
 
-def test_fast_leaves_out_metrics_that_need_a_model_and_measures_the_others(pytester: pytest.Pytester) -> None:
+def test_fast_skips_metrics_that_need_a_model_and_runs_the_others(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(MODULE)
-    done = pytester.runpytest_subprocess("--proctor-fast", "-rsf", "-p", "no:cacheprovider")
-    done.assert_outcomes(passed=3, skipped=2, failed=1)
-    done.stdout.fnmatch_lines(["*FAILED*test_failing_by_rules_beside_a_model*"])
-    assert "needs ollama:nowhere, and --proctor-fast leaves out what needs a language model" in done.stdout.str()
+    result = pytester.runpytest_subprocess("--proctor-fast", "-rsf", "-p", "no:cacheprovider")
+    result.assert_outcomes(passed=3, skipped=2, failed=1)
+    result.stdout.fnmatch_lines(["*FAILED*test_failing_by_rules_beside_a_model*"])
+    assert "needs ollama:nowhere, and --proctor-fast leaves out what needs a language model" in result.stdout.str()
 
 
 JUDGED = """
@@ -71,9 +71,9 @@ def test_a_judge_may_be_named_or_written_in_json(judge: str, pytester: pytest.Py
 
 def test_a_judge_that_does_not_exist_is_one_message(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(JUDGED)
-    done = pytester.runpytest_subprocess("--proctor-judge", "opnai:gpt", "-p", "no:cacheprovider")
-    done.assert_outcomes(failed=1)
-    shown = done.stdout.str()
-    assert "no provider is called 'opnai'; did you mean 'openai'?" in shown
-    assert "During handling" not in shown
-    assert "metric_base.py" not in shown
+    result = pytester.runpytest_subprocess("--proctor-judge", "opnai:gpt", "-p", "no:cacheprovider")
+    result.assert_outcomes(failed=1)
+    output = result.stdout.str()
+    assert "no provider is called 'opnai'; did you mean 'openai'?" in output
+    assert "During handling" not in output
+    assert "metric_base.py" not in output

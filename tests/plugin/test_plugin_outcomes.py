@@ -80,12 +80,12 @@ def project(pytester: pytest.Pytester) -> pytest.Pytester:
     return pytester
 
 
-def asked(project: pytest.Pytester) -> list[str]:
+def inputs_sent(project: pytest.Pytester) -> list[str]:
     log = project.path / "asked.log"
     return sorted(log.read_text().split()) if log.exists() else []
 
 
-def kept(project: pytest.Pytester) -> int:
+def stored_trials(project: pytest.Pytester) -> int:
     """How many trials are in the store."""
     database = project.path / ".proctor" / "results.db"
     if not database.exists():
@@ -95,21 +95,21 @@ def kept(project: pytest.Pytester) -> int:
     return 0
 
 
-def test_each_outcome_has_its_counterpart_in_pytest(project: pytest.Pytester) -> None:
+def test_each_outcome_has_its_pytest_outcome(project: pytest.Pytester) -> None:
     write_suite(project.path, *CASES)
 
-    done = project.runpytest("-rs")
+    session = project.runpytest("-rs")
 
-    done.assert_outcomes(passed=1, failed=2, errors=1, skipped=2)
-    done.stdout.fnmatch_lines(["*SKIPPED*pending: a person looks at it", "*SKIPPED*not yet"])
+    session.assert_outcomes(passed=1, failed=2, errors=1, skipped=2)
+    session.stdout.fnmatch_lines(["*SKIPPED*pending: a person looks at it", "*SKIPPED*not yet"])
 
 
-def test_a_failure_shows_question_answer_calls_and_reasons_without_s(project: pytest.Pytester) -> None:
+def test_a_failure_shows_input_answer_calls_and_reasons_without_s(project: pytest.Pytester) -> None:
     write_suite(project.path, "wrong")
 
-    done = project.runpytest()
+    session = project.runpytest()
 
-    done.stdout.fnmatch_lines(
+    session.stdout.fnmatch_lines(
         [
             "faq/wrong: failed",
             "input*wrong",
@@ -120,28 +120,28 @@ def test_a_failure_shows_question_answer_calls_and_reasons_without_s(project: py
             "*FAILED faq.proctor.json::wrong - *",
         ]
     )
-    assert "Traceback" not in done.stdout.str()
+    assert "Traceback" not in session.stdout.str()
 
 
-def test_an_error_says_that_nothing_is_known_about_the_agent(project: pytest.Pytester) -> None:
+def test_an_error_is_not_reported_as_a_failure_of_the_agent(project: pytest.Pytester) -> None:
     write_suite(project.path, "unmeasured")
 
-    done = project.runpytest()
+    session = project.runpytest()
 
-    done.stdout.fnmatch_lines(["*ERROR at setup of unmeasured*", "Infrastructure or evaluator error*", "*no luck*"])
+    session.stdout.fnmatch_lines(["*ERROR at setup of unmeasured*", "Infrastructure or evaluator error*", "*no luck*"])
 
 
-def test_an_agent_that_raises_or_hangs_has_failed_and_others_go_on(project: pytest.Pytester) -> None:
+def test_an_agent_that_raises_or_hangs_fails_and_other_cases_continue(project: pytest.Pytester) -> None:
     write_suite(project.path, "raise", "hang", "right", settings={"timeout": 0.5})
 
-    done = project.runpytest()
+    session = project.runpytest()
 
-    done.assert_outcomes(passed=1, failed=2)
-    done.stdout.fnmatch_lines(["*the agent raised KeyError: 'lost'*", "*the agent gave no answer within 0.5 s*"])
+    session.assert_outcomes(passed=1, failed=2)
+    session.stdout.fnmatch_lines(["*the agent raised KeyError: 'lost'*", "*the agent gave no answer within 0.5 s*"])
 
 
 @pytest.mark.process
-def test_the_summary_and_the_store_say_what_proctor_test_says(project: pytest.Pytester) -> None:
+def test_the_summary_and_the_store_agree_with_proctor_test(project: pytest.Pytester) -> None:
     write_suite(project.path, *CASES)
     with_pytest = project.runpytest("-q")
     of_pytest = junit_outcomes(project, "show", "last")
@@ -178,36 +178,36 @@ def test_pytests_own_junit_report_agrees_and_has_scores_as_properties(project: p
     assert any(name.startswith("proctor.score.") for name in right)
 
 
-def test_x_stops_at_the_first_failure_and_asks_nothing_more(project: pytest.Pytester) -> None:
+def test_x_stops_at_the_first_failure_and_runs_no_further_case(project: pytest.Pytester) -> None:
     write_suite(project.path, "right", "wrong", "never", "ever")
 
-    done = project.runpytest("-x")
+    session = project.runpytest("-x")
 
-    done.assert_outcomes(passed=1, failed=1)
-    assert asked(project) == ["right", "wrong"]
+    session.assert_outcomes(passed=1, failed=1)
+    assert inputs_sent(project) == ["right", "wrong"]
 
 
 @pytest.mark.process
-def test_every_session_asks_the_agent_anew(project: pytest.Pytester) -> None:
+def test_every_session_runs_the_agent_again(project: pytest.Pytester) -> None:
     write_suite(project.path, "right")
     project.runpytest_subprocess()
 
     project.runpytest_subprocess().stdout.no_fnmatch_line("* reused from*")
 
-    assert asked(project) == ["right", "right"]
+    assert inputs_sent(project) == ["right", "right"]
 
 
-def test_lf_runs_only_what_failed_and_asks_it_anew(project: pytest.Pytester) -> None:
+def test_lf_runs_only_failed_cases_again(project: pytest.Pytester) -> None:
     write_suite(project.path, "right", "wrong")
     project.runpytest()
 
     project.runpytest("--lf").assert_outcomes(failed=1)
 
-    assert asked(project) == ["right", "wrong", "wrong"]
+    assert inputs_sent(project) == ["right", "wrong", "wrong"]
 
 
 @pytest.mark.process
-def test_answers_of_earlier_sessions_are_taken_where_that_is_asked_for(project: pytest.Pytester) -> None:
+def test_answers_of_earlier_sessions_are_reused_on_request(project: pytest.Pytester) -> None:
     write_suite(project.path, "right", "wrong")
     project.runpytest_subprocess()
 
@@ -215,19 +215,19 @@ def test_answers_of_earlier_sessions_are_taken_where_that_is_asked_for(project: 
 
     again.assert_outcomes(passed=1, failed=1)
     again.stdout.fnmatch_lines(["*The answer is from an earlier session*", "2 answers reused*--proctor-reuse*"])
-    assert asked(project) == ["right", "wrong"]
+    assert inputs_sent(project) == ["right", "wrong"]
     (project.path / "agent.py").write_text(PROJECT + "\n# changed\n")
     project.runpytest_subprocess("--proctor-reuse").stdout.no_fnmatch_line("* reused from*")
-    assert len(asked(project)) == 4
+    assert len(inputs_sent(project)) == 4
 
 
 @pytest.mark.process
-def test_the_ini_file_can_ask_for_earlier_answers(project: pytest.Pytester) -> None:
+def test_the_ini_file_can_request_reuse(project: pytest.Pytester) -> None:
     write_suite(project.path, "right")
     project.runpytest_subprocess()
     project.runpytest_subprocess("-o", "proctor_reuse=true").stdout.fnmatch_lines(["1 answer reused*"])
 
-    assert asked(project) == ["right"]
+    assert inputs_sent(project) == ["right"]
 
 
 FLAKY = """
@@ -243,7 +243,7 @@ def agent(question):
 
 @pytest.mark.process
 @pytest.mark.parametrize("processes", [(), ("-n", "2")])
-def test_a_rerun_asks_the_agent_again_and_the_last_answer_counts(
+def test_a_rerun_runs_the_agent_again_and_the_last_answer_counts(
     pytester: pytest.Pytester, processes: tuple[str, ...]
 ) -> None:
     pytest.importorskip("pytest_rerunfailures")
@@ -259,35 +259,35 @@ def test_a_rerun_asks_the_agent_again_and_the_last_answer_counts(
         '{"agent": "agent.py:agent", "cases": [{"id": "c", "input": "c", "expected": "C"}]}'
     )
 
-    done = pytester.runpytest_subprocess("--reruns", "2", "--proctor-agent", "agent.py:agent", *processes)
+    session = pytester.runpytest_subprocess("--reruns", "2", "--proctor-agent", "agent.py:agent", *processes)
 
-    assert done.parseoutcomes() == {"passed": 3, "rerun": 3}
-    done.stdout.fnmatch_lines(["faq.proctor: 1 passed*", "2 trials re-run by pytest; the last answer counts"])
+    assert session.parseoutcomes() == {"passed": 3, "rerun": 3}
+    session.stdout.fnmatch_lines(["faq.proctor: 1 passed*", "2 trials re-run by pytest; the last answer counts"])
     assert sorted((pytester.path / "asked.txt").read_text().split()) == list("aabbcc")
 
 
 @pytest.mark.process
-def test_several_processes_make_one_run_of_it(project: pytest.Pytester) -> None:
+def test_several_processes_store_one_run(project: pytest.Pytester) -> None:
     names = [f"case-{number}" for number in range(8)]
     write_suite(project.path, *names, "wrong", "unmeasured")
 
-    done = project.runpytest_subprocess("-n", "2")
+    session = project.runpytest_subprocess("-n", "2")
 
-    done.assert_outcomes(passed=8, failed=1, errors=1)
-    done.stdout.fnmatch_lines(["faq: 8 passed, 1 failed, 1 error; pass rate *", "10 trials"])
-    assert asked(project) == sorted([*names, "wrong", "unmeasured"])
+    session.assert_outcomes(passed=8, failed=1, errors=1)
+    session.stdout.fnmatch_lines(["faq: 8 passed, 1 failed, 1 error; pass rate *", "10 trials"])
+    assert inputs_sent(project) == sorted([*names, "wrong", "unmeasured"])
     listed = subprocess.run([sys.executable, "-m", "proctor", "runs"], capture_output=True, text=True, check=True)
     assert len(listed.stdout.splitlines()) == 1
     assert not list((project.path / ".proctor").glob("*.locks"))
 
 
 @pytest.mark.process
-def test_ctrl_c_ends_pytest_and_keeps_what_was_done(project: pytest.Pytester) -> None:
+def test_ctrl_c_ends_pytest_and_saves_finished_trials(project: pytest.Pytester) -> None:
     write_suite(project.path, "right", "hang")
     process = subprocess.Popen(
         [sys.executable, "-m", "pytest"], cwd=project.path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
-    while "hang" not in asked(project) or not kept(project):
+    while "hang" not in inputs_sent(project) or not stored_trials(project):
         assert process.poll() is None
         time.sleep(0.05)
 
@@ -302,54 +302,52 @@ def test_ctrl_c_ends_pytest_and_keeps_what_was_done(project: pytest.Pytester) ->
 
 
 @pytest.mark.process
-def test_a_terminal_that_knows_only_ascii_is_no_obstacle(
-    project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_terminal_with_only_ascii_works(project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     write_suite(project.path, "right", "größe", "wrong")
     monkeypatch.setenv("PYTHONIOENCODING", "ascii")
 
-    done = project.runpytest_subprocess("-s", "-v")
+    session = project.runpytest_subprocess("-s", "-v")
 
-    done.assert_outcomes(passed=2, failed=1)
-    done.stdout.fnmatch_lines(["*> Running test case: right", "[*] Tool: look_up"])
-    assert "INTERNALERROR" not in done.stdout.str()
+    session.assert_outcomes(passed=2, failed=1)
+    session.stdout.fnmatch_lines(["*> Running test case: right", "[*] Tool: look_up"])
+    assert "INTERNALERROR" not in session.stdout.str()
 
 
 @pytest.mark.parametrize("options", [["--collect-only"], ["-k", "right wrong"], ["broken.proctor.json", "."]])
-def test_what_was_only_collected_is_no_run(project: pytest.Pytester, options: list[str]) -> None:
+def test_collect_only_stores_no_run(project: pytest.Pytester, options: list[str]) -> None:
     write_suite(project.path, "right", "wrong")
     (project.path / "broken.proctor.json").write_text("{")
 
-    done = project.runpytest(*options)
+    session = project.runpytest(*options)
 
-    assert "nothing was run" not in done.stdout.str()
+    assert "nothing was run" not in session.stdout.str()
     assert not (project.path / ".proctor").exists()
 
 
 @pytest.mark.process
-def test_names_that_no_terminal_or_other_process_can_take_are_written_out(project: pytest.Pytester) -> None:
+def test_names_that_a_terminal_cannot_print_are_escaped(project: pytest.Pytester) -> None:
     write_suite(project.path, "\ud800\n\x1b[31m", name="\ud801\n\x1b[32m")
     source = (project.path / "agent.py").read_text()
     (project.path / "agent.py").write_text(source.replace("question.upper()", "'no'"))
 
     for options in ((), ("-n", "1")):
-        done = project.runpytest_subprocess(*options)
-        done.assert_outcomes(failed=1)
-        assert r"\ud801\n\x1b[32m/\ud800\n\x1b[31m: failed" in done.outlines
-        assert "\x1b[3" not in done.stdout.str()
+        session = project.runpytest_subprocess(*options)
+        session.assert_outcomes(failed=1)
+        assert r"\ud801\n\x1b[32m/\ud800\n\x1b[31m: failed" in session.outlines
+        assert "\x1b[3" not in session.stdout.str()
 
 
 @pytest.mark.parametrize("option", ["--setup-plan", "--setup-only"])
-def test_what_is_only_set_up_asks_nobody(project: pytest.Pytester, option: str) -> None:
+def test_setup_only_runs_no_agent(project: pytest.Pytester, option: str) -> None:
     write_suite(project.path, "right")
 
     project.runpytest(option)
 
-    assert asked(project) == []
+    assert inputs_sent(project) == []
     assert not (project.path / ".proctor").exists()
 
 
-def test_s_shows_each_case_as_it_is_run(project: pytest.Pytester) -> None:
+def test_s_shows_each_case_as_it_runs(project: pytest.Pytester) -> None:
     write_suite(project.path, "right")
 
     project.runpytest("-s").stdout.fnmatch_lines(
@@ -363,7 +361,7 @@ def test_s_shows_each_case_as_it_is_run(project: pytest.Pytester) -> None:
     )
 
 
-def test_fast_leaves_out_what_needs_a_model_and_says_so(project: pytest.Pytester) -> None:
+def test_fast_skips_evaluators_that_need_a_model_and_says_so(project: pytest.Pytester) -> None:
     write_suite(project.path, "right", evaluators=["ExactMatch"])
     judged = {"agent": "agent.py:agent", "evaluators": ["agent.py:judged"], "cases": [{"id": "a", "input": "a"}]}
     (project.path / "judged.proctor.json").write_text(json.dumps(judged))
@@ -381,30 +379,30 @@ def test_fast_leaves_out_what_needs_a_model_and_says_so(project: pytest.Pytester
         """
     )
 
-    done = project.runpytest("--proctor-fast", "-rs", "--strict-markers")
+    session = project.runpytest("--proctor-fast", "-rs", "--strict-markers")
 
-    done.assert_outcomes(passed=2, skipped=3)
-    done.stdout.fnmatch_lines(["*needs a language model (--proctor-fast)*"])
+    session.assert_outcomes(passed=2, skipped=3)
+    session.stdout.fnmatch_lines(["*needs a language model (--proctor-fast)*"])
 
 
 def test_a_mode_that_does_not_exist_is_refused(project: pytest.Pytester) -> None:
     project.makepyfile("import pytest\n@pytest.mark.proctor(mode='ful')\ndef test_a(): pass\n")
 
-    done = project.runpytest("--proctor-fast")
+    session = project.runpytest("--proctor-fast")
 
-    assert done.ret == pytest.ExitCode.USAGE_ERROR
-    done.stderr.fnmatch_lines(["ERROR: *test_a: proctor(mode='ful'): mode is 'full' or 'quick'"])
+    assert session.ret == pytest.ExitCode.USAGE_ERROR
+    session.stderr.fnmatch_lines(["ERROR: *test_a: proctor(mode='ful'): mode is 'full' or 'quick'"])
 
 
 def test_a_store_that_cannot_be_written_is_an_error_and_not_a_verdict(project: pytest.Pytester) -> None:
     write_suite(project.path, "right")
     (project.path / "taken").write_text("a file")
 
-    done = project.runpytest("--proctor-store", "taken")
+    session = project.runpytest("--proctor-store", "taken")
 
-    done.assert_outcomes(errors=1)
-    assert "INTERNALERROR" not in done.stdout.str()
-    assert "Traceback" not in done.stdout.str()
+    session.assert_outcomes(errors=1)
+    assert "INTERNALERROR" not in session.stdout.str()
+    assert "Traceback" not in session.stdout.str()
 
 
 @pytest.mark.process
@@ -419,12 +417,12 @@ def test_a_changed_environment_shows_in_the_next_session(
     (pytester.path / "talk.test.json").write_text(json.dumps({"evalSetId": "talk", "evalCases": [case]}))
     for answer, outcome in (("Hello there", "passed"), ("Go away", "failed")):
         monkeypatch.setenv("ANSWER", answer)
-        done = pytester.runpytest_subprocess("--proctor-agent", "agent.py:agent")
-        assert done.parseoutcomes() == {outcome: 1}
+        session = pytester.runpytest_subprocess("--proctor-agent", "agent.py:agent")
+        assert session.parseoutcomes() == {outcome: 1}
     assert (pytester.path / "asked.txt").read_text() == "xx"
 
 
-def test_what_fails_in_quarantine_is_an_expected_failure_until_its_day(project: pytest.Pytester) -> None:
+def test_a_failure_in_quarantine_is_an_expected_failure_until_its_date(project: pytest.Pytester) -> None:
     cases = [
         {"id": day, "input": "x", "expected": "never", "quarantine": {"reason": "later", "until": day}}
         for day in ("2000-01-01", "2099-01-01")
@@ -432,7 +430,7 @@ def test_what_fails_in_quarantine_is_an_expected_failure_until_its_day(project: 
     document = {"agent": "agent.py:agent", "evaluators": ["ExactMatch"], "cases": cases}
     (project.path / "desk.proctor.json").write_text(json.dumps(document), encoding="utf-8")
 
-    done = project.runpytest("-rxE")
+    session = project.runpytest("-rxE")
 
-    done.assert_outcomes(xfailed=1, errors=1)
-    done.stdout.fnmatch_lines(["*in quarantine until 2099-01-01: later*", "*its quarantine has expired*"])
+    session.assert_outcomes(xfailed=1, errors=1)
+    session.stdout.fnmatch_lines(["*in quarantine until 2099-01-01: later*", "*its quarantine has expired*"])

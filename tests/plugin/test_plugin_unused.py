@@ -22,14 +22,14 @@ def test_it():
 def test_no_heavy_package_is_loaded_and_nothing_is_printed(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(test_plain=LOADED)
 
-    done = pytester.runpytest_subprocess("-p", "no:hypothesispytest", "-p", "no:anyio")
+    result = pytester.runpytest_subprocess("-p", "no:hypothesispytest", "-p", "no:anyio")
 
-    done.assert_outcomes(passed=1)
-    assert "proctor" not in done.stdout.str().partition("collected")[2]
+    result.assert_outcomes(passed=1)
+    assert "proctor" not in result.stdout.str().partition("collected")[2]
 
 
 def test_the_options_are_listed_together_in_the_help(pytester: pytest.Pytester) -> None:
-    done = subprocess.run([sys.executable, "-m", "pytest", "--help"], capture_output=True, text=True, check=True)
+    result = subprocess.run([sys.executable, "-m", "pytest", "--help"], capture_output=True, text=True, check=True)
 
     for option in ("--proctor-agent", "--proctor-judge", "--proctor-fast", "--proctor-reuse", "--proctor-store"):
-        assert option in done.stdout
+        assert option in result.stdout

@@ -10,7 +10,7 @@ import pytest
 pytest_plugins = "pytester"
 
 
-def test_a_session_has_the_variables_of_the_project_and_leaves_none_behind(pytester: pytest.Pytester) -> None:
+def test_a_session_has_the_variables_of_the_projects_env_file_and_removes_them(pytester: pytest.Pytester) -> None:
     case = {"id": "one", "input": "q", "expected": "from-the-project"}
     suite = {"agent": "agent.py:agent", "evaluators": ["ExactMatch"], "cases": [case]}
     (pytester.path / "one.proctor.json").write_text(json.dumps(suite))

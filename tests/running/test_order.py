@@ -322,7 +322,7 @@ def test_a_skipped_case_is_not_run_and_a_suite_of_skipped_cases_does_not_pass() 
     assert run(suite([left_out, case("in")]), agent=agent)[1].exit_code == 0
 
 
-def test_fast_leaves_out_what_needs_a_model_and_says_so() -> None:
+def test_fast_skips_evaluators_that_need_a_model_and_says_so() -> None:
     from proctor.cases.suite import EvaluatorSpec
 
     judged = case("judged", evaluators=(EvaluatorSpec("Factuality"),))

@@ -36,11 +36,11 @@ def python(script: str, folder: Path, *arguments: str, **environment: str) -> st
     path = folder / "script.py"
     path.write_text(textwrap.dedent(script))
     command = [sys.executable, str(path), *arguments]
-    done = subprocess.run(
+    process = subprocess.run(
         command, cwd=folder, env={**os.environ, **environment}, capture_output=True, text=True, timeout=120
     )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    assert process.returncode == 0, process.stderr
+    return process.stdout
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def app(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("early", ["import openai", ""], ids=["imported before", "imported inside"])
-def test_a_capture_sees_the_calls_of_a_client_whenever_it_is_imported(app: Path, early: str) -> None:
+def test_a_capture_has_the_calls_of_a_client_whenever_it_is_imported(app: Path, early: str) -> None:
     script = f"""
         {early}
         import json, sys
@@ -62,9 +62,9 @@ def test_a_capture_sees_the_calls_of_a_client_whenever_it_is_imported(app: Path,
         assert not [finder for finder in sys.meta_path if type(finder).__module__.startswith("proctor")]
         print(json.dumps([[m.text for m in s.input_messages] + [s.output_messages[0].text] for s in handler.spans]))
     """
-    with model_server(lambda talk: says("Yes.")) as server:
-        found = python(script, app, OPENAI_BASE_URL=server.url)
-    assert json.loads(found) == [["Is it raining?", "Yes."]]
+    with model_server(lambda messages: says("Yes.")) as server:
+        output = python(script, app, OPENAI_BASE_URL=server.url)
+    assert json.loads(output) == [["Is it raining?", "Yes."]]
 
 
 def test_proctor_test_shows_an_evaluator_the_messages_of_the_model(app: Path) -> None:
@@ -76,14 +76,14 @@ def test_proctor_test_shows_an_evaluator_the_messages_of_the_model(app: Path) ->
     )
     suite = {"agent": "app.py:ask", "evaluators": ["checks.py:asked"], "cases": [{"id": "rain", "input": "Rain?"}]}
     (app / "suite.json").write_text(json.dumps(suite))
-    with model_server(lambda talk: says("Yes.")) as server:
+    with model_server(lambda messages: says("Yes.")) as server:
         run = "import runpy\nrunpy.run_module('proctor', run_name='__main__')"
         python(run, app, "test", "suite.json", "--json", "out.json", OPENAI_BASE_URL=server.url)
     report = json.loads((app / "out.json").read_text())
     assert report["verdict"]["outcome"] == "passed"
 
 
-def test_a_missing_instrumentation_is_named(tmp_path: Path) -> None:
+def test_a_missing_instrumentation_package_is_reported(tmp_path: Path) -> None:
     pytest.importorskip("anthropic", reason="a client for which no instrumentation is installed here")
     if _has_instrumentation("anthropic"):
         pytest.skip("it is installed")
@@ -128,7 +128,7 @@ def test_messages_of_a_pydantic_ai_agent_are_in_the_trace_without_instrument(tmp
     assert json.loads(python(script, tmp_path))[-2:] == ["Rain?", "Yes."]
 
 
-def test_the_application_says_whether_its_own_agents_are_instrumented(tmp_path: Path) -> None:
+def test_an_application_can_switch_off_the_instrumentation_of_its_agents(tmp_path: Path) -> None:
     script = """
         from pydantic_ai import Agent
         from pydantic_ai.models.test import TestModel
@@ -153,7 +153,7 @@ def test_nothing_is_loaded_for_clients_that_are_not_used(tmp_path: Path) -> None
     assert python(script, tmp_path).strip() == "[]"
 
 
-def test_an_instrumentation_that_breaks_leaves_the_application_alone(tmp_path: Path) -> None:
+def test_a_broken_instrumentation_does_not_disturb_the_application(tmp_path: Path) -> None:
     (tmp_path / "groq.py").write_text("answer = 42\n")
     package = tmp_path / "openinference" / "instrumentation" / "groq"
     package.mkdir(parents=True)
@@ -167,7 +167,7 @@ def test_an_instrumentation_that_breaks_leaves_the_application_alone(tmp_path: P
     assert python(script, tmp_path).strip() == "42"
 
 
-def test_instrumentations_are_on_only_while_somebody_captures(tmp_path: Path) -> None:
+def test_instrumentations_are_on_only_during_a_capture(tmp_path: Path) -> None:
     script = """
         from openinference.instrumentation.openai import OpenAIInstrumentor
         from pydantic_ai import Agent
@@ -194,7 +194,7 @@ def test_instrumentations_are_on_only_while_somebody_captures(tmp_path: Path) ->
     ]
 
 
-def test_what_the_application_has_switched_on_itself_stays_on(tmp_path: Path) -> None:
+def test_an_instrumentation_that_the_application_switched_on_stays_on(tmp_path: Path) -> None:
     script = """
         import openai
         from openinference.instrumentation.openai import OpenAIInstrumentor
@@ -226,5 +226,5 @@ def test_the_applications_exporter_does_not_get_the_spans_that_proctor_switches_
             ask("Is it raining?")
         print(json.dumps([len(handler.spans), [span.name for span in exporter.get_finished_spans()]]))
     """
-    with model_server(lambda talk: says("Yes.")) as server:
+    with model_server(lambda messages: says("Yes.")) as server:
         assert json.loads(python(script, app, OPENAI_BASE_URL=server.url)) == [2, ["own"]]

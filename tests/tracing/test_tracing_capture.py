@@ -42,11 +42,11 @@ def test_concurrent_captures_never_see_each_others_spans() -> None:
     async def all_of_them() -> list[list[Any]]:
         return await asyncio.gather(*(one(chr(65 + i)) for i in range(20)))
 
-    found = asyncio.run(all_of_them())
-    assert found == [[f"hello {chr(65 + i)}{j}" for j in range(5)] for i in range(20)]
+    names = asyncio.run(all_of_them())
+    assert names == [[f"hello {chr(65 + i)}{j}" for j in range(5)] for i in range(20)]
 
 
-def test_a_capture_inside_a_capture_is_seen_by_both() -> None:
+def test_spans_of_a_nested_capture_are_in_both() -> None:
     with capture_traces() as outer:
         with capture_traces() as inner:
             greet("both")
@@ -65,7 +65,7 @@ def test_a_span_that_ends_after_the_capture_is_not_part_of_it() -> None:
     assert asyncio.run(late()) == []
 
 
-def test_a_capture_may_be_left_in_another_context_than_it_was_entered_in() -> None:
+def test_a_capture_may_end_in_another_context_than_it_began_in() -> None:
     import contextvars
 
     capture = capture_traces()
@@ -74,7 +74,7 @@ def test_a_capture_may_be_left_in_another_context_than_it_was_entered_in() -> No
     assert handler.spans == []
 
 
-def test_a_capture_that_is_left_by_an_exception_is_left() -> None:
+def test_an_exception_ends_a_capture() -> None:
     with pytest.raises(ZeroDivisionError), capture_traces() as handler:
         greet("before")
         raise ZeroDivisionError
@@ -82,7 +82,7 @@ def test_a_capture_that_is_left_by_an_exception_is_left() -> None:
     assert outputs(handler) == ["hello before"]
 
 
-def test_traces_are_given_as_trees_by_their_id() -> None:
+def test_traces_are_trees_by_trace_id() -> None:
     with capture_traces() as handler:
         asyncio.run(greet_later("Ann"))
         greet("Bob")

@@ -72,7 +72,7 @@ OPENINFERENCE = {
 }
 
 
-def test_an_openinference_call_is_read_with_messages_tool_calls_and_tokens() -> None:
+def test_an_openinference_model_call_has_its_messages_tool_calls_and_tokens() -> None:
     span = call(OPENINFERENCE)
     assert (span.span_id, span.trace_id, span.parent_span_id, span.duration_ms) == ("s", "t", "p", 500.0)
     assert (span.operation, span.provider) == ("chat", "openai")
@@ -91,7 +91,7 @@ def test_an_openinference_call_is_read_with_messages_tool_calls_and_tokens() -> 
     assert span.error is None
 
 
-def test_arguments_that_cannot_be_parsed_are_kept_as_they_were_written() -> None:
+def test_arguments_that_are_not_json_stay_text() -> None:
     [answer] = call(OPENINFERENCE).output_messages
     assert answer == AssistantMessage(
         (TextContent("a cat"),),
@@ -99,8 +99,8 @@ def test_arguments_that_cannot_be_parsed_are_kept_as_they_were_written() -> None
     )
 
 
-def test_a_responses_call_is_read_from_the_raw_request_where_attributes_are_silent() -> None:
-    asked = {
+def test_a_call_of_the_responses_api_is_read_from_its_raw_request_if_attributes_are_missing() -> None:
+    request = {
         "model": "gpt-x",
         "instructions": "be brief",
         "input": [
@@ -118,7 +118,7 @@ def test_a_responses_call_is_read_from_the_raw_request_where_attributes_are_sile
     span = call(
         {
             "openinference.span.kind": "LLM",
-            "input.value": json.dumps(asked),
+            "input.value": json.dumps(request),
             "output.value": json.dumps(answered),
         }
     )
@@ -152,7 +152,7 @@ def test_embeddings_and_completions_are_model_calls() -> None:
     assert (completion.input_messages[0].text, completion.output_messages[0].text) == ("once", "upon")
 
 
-def test_a_tool_of_openinference_is_a_step_with_its_arguments_and_result() -> None:
+def test_an_openinference_tool_is_a_step_with_its_arguments_and_result() -> None:
     span = step(
         {
             "openinference.span.kind": "TOOL",
@@ -169,7 +169,7 @@ def test_a_tool_of_openinference_is_a_step_with_its_arguments_and_result() -> No
     assert span.metadata == {"tier": 1, "tool.name": "search", "tool.description": "finds", "session.id": "x"}
 
 
-def test_what_a_retriever_found_is_its_output() -> None:
+def test_the_documents_of_a_retriever_are_its_output() -> None:
     span = step(
         {
             "openinference.span.kind": "RETRIEVER",
@@ -182,11 +182,11 @@ def test_what_a_retriever_found_is_its_output() -> None:
 
 
 @pytest.mark.parametrize("kind", ["CHAIN", "AGENT", "GUARDRAIL", "SOMETHING_NEW"])
-def test_any_other_kind_is_a_step_of_that_kind(kind: str) -> None:
+def test_a_span_of_another_kind_is_a_step_of_that_kind(kind: str) -> None:
     assert step({"openinference.span.kind": kind}).kind == kind.lower()
 
 
-def test_a_span_of_no_convention_is_a_step_with_its_attributes() -> None:
+def test_a_span_without_a_convention_is_a_step_with_its_attributes() -> None:
     span = step({"http.method": "GET"})
     assert (span.kind, span.name, span.metadata) == (None, "span", {"http.method": "GET"})
 
@@ -231,7 +231,7 @@ GENAI = {
 }
 
 
-def test_a_genai_call_is_read_with_messages_tool_calls_and_tokens() -> None:
+def test_a_genai_model_call_has_its_messages_tool_calls_and_tokens() -> None:
     span = call(GENAI)
     assert (span.operation, span.provider, span.request_model, span.response_model) == (
         "chat",
@@ -276,8 +276,8 @@ def test_the_older_form_with_an_event_per_message_is_read() -> None:
 
 def test_messages_in_the_details_event_and_spread_over_attributes_are_read() -> None:
     details = {"gen_ai.input.messages": GENAI["gen_ai.input.messages"]}
-    said = call({"gen_ai.operation.name": "chat"}, ("gen_ai.client.inference.operation.details", details))
-    assert said.input_messages[0].text == "weather?"
+    span = call({"gen_ai.operation.name": "chat"}, ("gen_ai.client.inference.operation.details", details))
+    assert span.input_messages[0].text == "weather?"
     spread = call(
         {
             "gen_ai.request.model": "m",
@@ -309,14 +309,14 @@ def test_a_genai_tool_and_agent_are_steps() -> None:
     assert (agent.kind, agent.name) == ("agent", "desk")
 
 
-def test_a_failed_call_says_what_failed() -> None:
+def test_a_failed_call_has_its_error() -> None:
     assert call({**GENAI, "error.type": "timeout"}, error="it took too long").error_type == "timeout"
     assert call(GENAI, ("exception", {"exception.type": "ValueError"}), error="x").error_type == "ValueError"
     assert call(GENAI, error="gone").error_type == "gone"
     assert read({"openinference.span.kind": "TOOL"}, error="gone").error == "gone"
 
 
-def test_tokens_that_are_not_known_are_not_zero() -> None:
+def test_unknown_token_counts_are_none_and_not_zero() -> None:
     span = call({"gen_ai.operation.name": "chat"})
     assert (span.input_tokens, span.output_tokens) == (None, None)
 
@@ -341,7 +341,7 @@ VALUES = st.one_of(
     st.sampled_from(["LLM", "EMBEDDING", "TOOL", None, 7]),
     st.lists(st.tuples(st.sampled_from(EVENTS), st.dictionaries(st.sampled_from(["message", *KEYS]), VALUES))),
 )
-def test_whatever_the_attributes_hold_a_span_comes_of_it(
+def test_any_attributes_can_be_read_as_a_span(
     attributes: dict[str, Any], kind: Any, events: list[tuple[str, dict[str, Any]]]
 ) -> None:
     span = read({**attributes, "openinference.span.kind": kind}, *events)

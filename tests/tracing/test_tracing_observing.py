@@ -13,11 +13,11 @@ from proctor.tracing.observe import observe, start_observation
 from proctor.tracing.spans import ObserveSpan
 
 
-def seen(handler: Any) -> list[ObserveSpan]:
+def observations(handler: Any) -> list[ObserveSpan]:
     return [span for span in handler.spans if isinstance(span, ObserveSpan)]
 
 
-def test_arguments_go_in_by_name_and_the_result_comes_out_as_data() -> None:
+def test_a_step_has_its_arguments_by_name_and_its_result_as_data() -> None:
     class Desk:
         @observe("answering")
         def answer(self, question: str, *more: int, tone: str = "kind", **options: Any) -> dict[str, Any]:
@@ -25,7 +25,7 @@ def test_arguments_go_in_by_name_and_the_result_comes_out_as_data() -> None:
 
     with capture_traces() as handler:
         assert Desk().answer("why", 1, 2, speed=3) == {"said": ("why", "kind")}
-    [span] = seen(handler)
+    [span] = observations(handler)
     assert span.name == "answering"
     assert span.input == {"question": "why", "more": [1, 2], "tone": "kind", "speed": 3}
     assert span.output == {"said": ["why", "kind"]}
@@ -35,7 +35,7 @@ def test_arguments_go_in_by_name_and_the_result_comes_out_as_data() -> None:
 
 
 @pytest.mark.parametrize("decorate", [observe, observe(), observe(None)])
-def test_the_decorator_may_be_written_in_any_of_its_ways(decorate: Any) -> None:
+def test_the_decorator_works_in_each_of_its_forms(decorate: Any) -> None:
     @decorate
     def work() -> int:
         """Does it."""
@@ -43,7 +43,7 @@ def test_the_decorator_may_be_written_in_any_of_its_ways(decorate: Any) -> None:
 
     with capture_traces() as handler:
         assert work() == 1
-    assert [span.name for span in seen(handler)] == ["work"]
+    assert [span.name for span in observations(handler)] == ["work"]
     assert work.__doc__ == "Does it."
 
 
@@ -57,10 +57,10 @@ def test_async_functions_stay_async() -> None:
     assert asyncio.run(work(1)) == 2
     with capture_traces() as handler:
         assert asyncio.run(work(1)) == 2
-    assert [(span.input, span.output) for span in seen(handler)] == [({"x": 1}, 2)]
+    assert [(span.input, span.output) for span in observations(handler)] == [({"x": 1}, 2)]
 
 
-def test_a_function_that_returns_a_coroutine_is_seen_until_it_is_awaited() -> None:
+def test_the_step_of_a_function_that_returns_a_coroutine_lasts_until_it_is_awaited() -> None:
     async def inner() -> str:
         with start_observation(input=None, name="inner"):
             return "done"
@@ -71,11 +71,11 @@ def test_a_function_that_returns_a_coroutine_is_seen_until_it_is_awaited() -> No
 
     with capture_traces() as handler:
         assert asyncio.run(work()) == "done"
-    assert [(span.name, span.output) for span in seen(handler)] == [("inner", None), ("work", "done")]
-    assert seen(handler)[0].parent_span_id == seen(handler)[1].span_id
+    assert [(span.name, span.output) for span in observations(handler)] == [("inner", None), ("work", "done")]
+    assert observations(handler)[0].parent_span_id == observations(handler)[1].span_id
 
 
-def test_an_exception_is_recorded_and_goes_on_its_way() -> None:
+def test_an_exception_is_recorded_and_raised() -> None:
     @observe
     def work() -> None:
         raise ValueError("it  is\nbroken")
@@ -93,20 +93,20 @@ def test_an_exception_is_recorded_and_goes_on_its_way() -> None:
             work()
         with pytest.raises(Unspeakable):
             worse()
-    assert [(span.error, span.output) for span in seen(handler)] == [
+    assert [(span.error, span.output) for span in observations(handler)] == [
         ("ValueError: it is broken", None),
         ("Unspeakable", None),
     ]
 
 
-def test_a_wrong_call_is_the_functions_own_error() -> None:
+def test_wrong_arguments_raise_the_functions_own_error() -> None:
     @observe
     def work(x: int) -> int:
         return x
 
     with capture_traces() as handler, pytest.raises(TypeError, match="unexpected keyword"):
         work(1, y=2)  # type: ignore[call-arg]
-    [span] = seen(handler)
+    [span] = observations(handler)
     assert span.input == {"0": 1, "y": 2}
     assert span.error is not None
 
@@ -124,28 +124,28 @@ def test_a_cancelled_step_is_recorded() -> None:
             await asyncio.gather(task, return_exceptions=True)
         return handler
 
-    assert [span.error for span in seen(asyncio.run(cancelled()))] == ["CancelledError"]
+    assert [span.error for span in observations(asyncio.run(cancelled()))] == ["CancelledError"]
 
 
-def test_a_generator_is_handed_on_chunk_by_chunk_and_seen_whole() -> None:
-    taken: list[str] = []
+def test_a_generator_yields_chunk_by_chunk_and_is_recorded_as_a_whole() -> None:
+    produced: list[str] = []
 
     @observe
     def words(n: int) -> Iterator[str]:
         for i in range(n):
-            taken.append(str(i))
+            produced.append(str(i))
             with start_observation(input=i, name="chunk"):
                 pass
             yield str(i)
 
     with capture_traces() as handler:
         stream = words(3)
-        assert taken == []
+        assert produced == []
         assert next(stream) == "0"
         with start_observation(input=None, name="between"):
             pass
         assert list(stream) == ["1", "2"]
-    by_name = {span.name: span for span in seen(handler)}
+    by_name = {span.name: span for span in observations(handler)}
     assert by_name["words"].output == "012"
     assert by_name["words"].input == {"n": 3}
     assert by_name["chunk"].parent_span_id == by_name["words"].span_id
@@ -153,7 +153,7 @@ def test_a_generator_is_handed_on_chunk_by_chunk_and_seen_whole() -> None:
 
 
 def test_a_generator_can_be_sent_to_thrown_into_and_returned_from() -> None:
-    def talk() -> Generator[Any, Any, str]:
+    def dialog() -> Generator[Any, Any, str]:
         got = yield "first"
         try:
             yield got
@@ -162,19 +162,19 @@ def test_a_generator_can_be_sent_to_thrown_into_and_returned_from() -> None:
         return "end"
 
     def conversation(stream: Generator[Any, Any, str]) -> list[Any]:
-        heard = [next(stream), stream.send("sent"), stream.throw(KeyError("k"))]
+        values = [next(stream), stream.send("sent"), stream.throw(KeyError("k"))]
         try:
             next(stream)
         except StopIteration as done:
-            heard.append(done.value)
-        return heard
+            values.append(done.value)
+        return values
 
     with capture_traces() as handler:
-        assert conversation(observe(talk)()) == conversation(talk())
-    assert [span.output for span in seen(handler)] == ["firstsentcaught"]
+        assert conversation(observe(dialog)()) == conversation(dialog())
+    assert [span.output for span in observations(handler)] == ["firstsentcaught"]
 
 
-def test_a_generator_that_is_given_up_shows_what_was_taken_from_it() -> None:
+def test_a_generator_that_is_closed_early_is_recorded_with_the_chunks_taken() -> None:
     closed: list[bool] = []
 
     @observe
@@ -190,10 +190,10 @@ def test_a_generator_that_is_given_up_shows_what_was_taken_from_it() -> None:
         next(stream)
         stream.close()
     assert closed == [True]
-    assert [(span.output, span.error) for span in seen(handler)] == [([1], None)]
+    assert [(span.output, span.error) for span in observations(handler)] == [([1], None)]
 
 
-def test_a_generator_that_fails_keeps_what_it_gave_before() -> None:
+def test_a_generator_that_fails_is_recorded_with_its_chunks() -> None:
     @observe
     def numbers() -> Iterator[int]:
         yield 1
@@ -201,10 +201,10 @@ def test_a_generator_that_fails_keeps_what_it_gave_before() -> None:
 
     with capture_traces() as handler, pytest.raises(ValueError, match="no more"):
         list(numbers())
-    assert [(span.output, span.error) for span in seen(handler)] == [([1], "ValueError: no more")]
+    assert [(span.output, span.error) for span in observations(handler)] == [([1], "ValueError: no more")]
 
 
-def test_an_async_generator_is_seen_whole() -> None:
+def test_an_async_generator_is_recorded_as_a_whole() -> None:
     @observe
     async def words() -> AsyncIterator[str]:
         for word in ("a", "b"):
@@ -223,13 +223,13 @@ def test_an_async_generator_is_seen_whole() -> None:
     with capture_traces() as handler:
         assert asyncio.run(drain()) == ["a", "b"]
         asyncio.run(give_up())
-    found = [span for span in seen(handler) if span.name == "words"]
+    found = [span for span in observations(handler) if span.name == "words"]
     assert [(span.output, span.error) for span in found] == [("ab", None), ("a", None)]
-    chunks = [span.parent_span_id for span in seen(handler) if span.name == "chunk"]
+    chunks = [span.parent_span_id for span in observations(handler) if span.name == "chunk"]
     assert chunks == [found[0].span_id, found[0].span_id, found[1].span_id]
 
 
-def test_a_stream_that_is_drained_in_another_context_still_belongs_to_its_capture() -> None:
+def test_a_stream_that_is_read_in_another_context_belongs_to_its_capture() -> None:
     import contextvars
 
     @observe
@@ -240,10 +240,10 @@ def test_a_stream_that_is_drained_in_another_context_still_belongs_to_its_captur
     with capture_traces() as handler:
         stream = words()
         assert contextvars.Context().run(list, stream) == ["a"]
-    assert {span.name for span in seen(handler)} == {"inside", "words"}
+    assert {span.name for span in observations(handler)} == {"inside", "words"}
 
 
-def test_a_block_of_code_can_be_one_step() -> None:
+def test_a_block_of_code_can_be_a_step() -> None:
     with capture_traces() as handler:
         with start_observation(input={"q": 1}, name="lookup") as step:
             found = [1]
@@ -252,7 +252,7 @@ def test_a_block_of_code_can_be_one_step() -> None:
             found.append(2)
         with start_observation(input=None):
             pass
-    first, second = seen(handler)
+    first, second = observations(handler)
     assert (first.name, first.input, first.output, first.metadata) == ("lookup", {"q": 1}, [1], {"tier": ["gold"]})
     assert second.name == "(unnamed)"
 
@@ -272,10 +272,10 @@ def test_without_a_capture_nothing_is_recorded_and_nothing_changes() -> None:
 
 
 @pytest.mark.parametrize("value", ["\ud800", float("nan"), {1: {2}}, b"\xff", [[]] * 50])
-def test_any_value_can_go_in_and_come_out(value: Any) -> None:
+def test_any_value_can_be_an_argument_or_a_result(value: Any) -> None:
     with capture_traces() as handler:
         observe(lambda x: x)(value)
-    assert len(seen(handler)) == 1
+    assert len(observations(handler)) == 1
 
 
 def test_partials_methods_and_builtins_can_be_observed() -> None:
@@ -287,5 +287,5 @@ def test_partials_methods_and_builtins_can_be_observed() -> None:
         assert observe(functools.partial(max, 3))(4) == 4
         assert observe(Adder())(1) == 2
         assert observe(len)([1]) == 1
-    assert [span.output for span in seen(handler)] == [4, 2, 1]
-    assert [span.name for span in seen(handler)] == ["partial", "Adder", "len"]
+    assert [span.output for span in observations(handler)] == [4, 2, 1]
+    assert [span.name for span in observations(handler)] == ["partial", "Adder", "len"]

@@ -44,12 +44,12 @@ class Model(BaseHTTPRequestHandler):
     """Asks for a tool first, and answers when it has the tool's result."""
 
     def do_POST(self) -> None:
-        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         if self.path.endswith("/responses"):
-            self.answer(self.response(asked))
-        elif asked["messages"][-1]["content"] == "fail":
+            self.answer(self.response(request))
+        elif request["messages"][-1]["content"] == "fail":
             self.answer({"error": {"message": "no", "type": "bad"}}, 400)
-        elif asked["messages"][-1]["role"] == "tool":
+        elif request["messages"][-1]["role"] == "tool":
             self.answer(self.completion({"role": "assistant", "content": "Rain in Oslo."}, "stop"))
         else:
             function = {"name": "weather", "arguments": '{"city": "Oslo"}'}
@@ -67,7 +67,7 @@ class Model(BaseHTTPRequestHandler):
             "usage": {"prompt_tokens": 11, "completion_tokens": 4, "total_tokens": 15},
         }
 
-    def response(self, asked: dict[str, Any]) -> dict[str, Any]:
+    def response(self, request: dict[str, Any]) -> dict[str, Any]:
         content = [{"type": "output_text", "text": "Hello.", "annotations": []}]
         return {
             "id": "resp_1",
@@ -104,8 +104,10 @@ def client() -> Iterator[Any]:
     assert "openai" in enable_llm_tracing()
     server = ThreadingHTTPServer(("127.0.0.1", 0), Model)
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    with openai.OpenAI(api_key="k", base_url=f"http://127.0.0.1:{server.server_port}/v1", max_retries=0) as made:
-        yield made
+    with openai.OpenAI(
+        api_key="k", base_url=f"http://127.0.0.1:{server.server_port}/v1", max_retries=0
+    ) as openai_client:
+        yield openai_client
     server.shutdown()
     server.server_close()
 
@@ -127,7 +129,7 @@ def agent(client: Any, question: str) -> str:
     return str(client.chat.completions.create(model="gpt-x", messages=messages).choices[0].message.content)
 
 
-def test_the_calls_of_a_real_client_are_seen_with_messages_tool_calls_and_tokens(client: Any) -> None:
+def test_calls_of_the_openai_openai_clienthave_their_messages_tool_calls_and_tokens(client: Any) -> None:
     with capture_traces() as handler:
         assert agent(client, "Weather in Oslo?") == "Rain in Oslo."
     [root] = build_tree(handler.spans)
@@ -137,9 +139,9 @@ def test_the_calls_of_a_real_client_are_seen_with_messages_tool_calls_and_tokens
     assert isinstance(first, LLMSpan) and isinstance(second, LLMSpan)
     assert first.input_messages == (SystemMessage("Be brief."), UserMessage.from_text("Weather in Oslo?"))
     assert [tool.name for tool in first.tool_definitions] == ["weather"]
-    [asked] = first.output_messages
-    assert isinstance(asked, AssistantMessage)
-    assert asked.tool_calls == (ToolCall("weather", {"city": "Oslo"}, id="call_1"),)
+    [request] = first.output_messages
+    assert isinstance(request, AssistantMessage)
+    assert request.tool_calls == (ToolCall("weather", {"city": "Oslo"}, id="call_1"),)
     assert (first.input_tokens, first.output_tokens, first.finish_reasons) == (11, 4, ("tool_calls",))
     assert (first.provider, first.request_model, first.response_model) == ("openai", "gpt-x", "gpt-x-2025")
     assert (first.request_temperature, first.response_id) == (0.5, "chatcmpl-1")
@@ -159,7 +161,7 @@ def test_a_call_of_the_responses_api_has_its_messages(client: Any) -> None:
     assert (span.request_model, span.response_model, span.response_id) == ("gpt-x", "gpt-x-2025", "resp_1")
 
 
-def test_a_call_that_is_refused_is_seen_as_an_error(client: Any) -> None:
+def test_a_rejected_call_is_recorded_as_an_error(client: Any) -> None:
     with capture_traces() as handler, pytest.raises(openai.BadRequestError):
         client.chat.completions.create(model="gpt-x", messages=[{"role": "user", "content": "fail"}])
     [span] = handler.spans

@@ -38,7 +38,7 @@ def names(handler: Any) -> list[str]:
     return [span.name for span in handler.spans]
 
 
-def test_observations_and_spans_of_opentelemetry_stand_in_one_tree() -> None:
+def test_observations_and_opentelemetry_spans_are_in_one_tree() -> None:
     @observe("answering")
     def answer() -> None:
         with tracer.start_as_current_span("retrieve"), start_observation(input="q", name="ranking"):
@@ -56,7 +56,7 @@ def test_observations_and_spans_of_opentelemetry_stand_in_one_tree() -> None:
     assert len(handler.spans) == 4
 
 
-def test_an_observation_is_a_span_that_the_application_sees_too() -> None:
+def test_an_observation_is_also_a_span_for_the_applications_exporter() -> None:
     with capture_traces() as handler, start_observation(input=1, name="step"):
         current = trace.get_current_span().get_span_context()
     [span] = handler.spans
@@ -92,7 +92,7 @@ def test_a_span_belongs_to_the_capture_it_began_in_wherever_it_ends() -> None:
     assert names(handler) == ["stream"]
 
 
-def test_a_thread_that_is_given_only_opentelemetrys_context_is_captured_with_it() -> None:
+def test_a_thread_with_only_the_opentelemetry_context_belongs_to_the_capture() -> None:
     def work(context: Any) -> None:
         token = otel_context.attach(context)
         with tracer.start_as_current_span("in thread"):
@@ -106,7 +106,7 @@ def test_a_thread_that_is_given_only_opentelemetrys_context_is_captured_with_it(
     assert names(handler) == ["in thread", "outer"]
 
 
-def test_spans_outside_every_capture_or_untraced_or_too_late_are_in_none() -> None:
+def test_spans_outside_a_capture_untraced_spans_and_late_spans_are_in_no_capture() -> None:
     with tracer.start_as_current_span("before"):
         pass
     with capture_traces() as handler:
@@ -118,13 +118,13 @@ def test_spans_outside_every_capture_or_untraced_or_too_late_are_in_none() -> No
     assert names(handler) == ["agent"]
 
 
-def test_capturing_hears_an_opentelemetry_that_the_application_has_loaded() -> None:
+def test_a_capture_records_an_opentelemetry_that_the_application_has_loaded() -> None:
     with collect_spans() as handler:
         chat()
     assert names(handler) == ["m"]
 
 
-def test_what_went_wrong_is_told_to_both_sides() -> None:
+def test_an_error_is_in_the_observation_and_in_the_opentelemetry_span() -> None:
     def fail() -> None:
         with tracer.start_as_current_span("inner"):
             raise ValueError("no")
@@ -136,7 +136,7 @@ def test_what_went_wrong_is_told_to_both_sides() -> None:
     assert (inner.error, step.error) == ("ValueError: no", "ValueError: no")
 
 
-def test_a_stream_keeps_its_place_in_the_tree_chunk_by_chunk() -> None:
+def test_spans_between_the_chunks_of_a_stream_have_the_right_parent() -> None:
     @observe
     def words() -> Any:
         for word in "ab":
@@ -176,7 +176,7 @@ exporter = InMemorySpanExporter()
 
 
 @pytest.mark.process
-def test_the_applications_own_provider_is_listened_to_and_never_replaced() -> None:
+def test_the_applications_tracer_provider_is_used_and_never_replaced() -> None:
     program = """
 provider = TracerProvider()
 provider.add_span_processor(SimpleSpanProcessor(exporter))
@@ -191,14 +191,14 @@ print(trace.get_tracer_provider() is provider, [span.name for span in handler.sp
 last = exporter.get_finished_spans()[-1]
 print(last.name, sorted(last.attributes.items()))
 """
-    told, exported = run(OWN_PROVIDER + program).splitlines()
-    assert told == "True ['inner', 'step']"
+    printed, exported = run(OWN_PROVIDER + program).splitlines()
+    assert printed == "True ['inner', 'step']"
     assert exported.startswith("step [('input.mime_type', 'application/json'), ('input.value', '{\"a\": 1}')")
     assert "('openinference.span.kind', 'CHAIN')" in exported
 
 
 @pytest.mark.process
-def test_observations_are_kept_where_the_application_samples_its_spans_away() -> None:
+def test_observations_are_recorded_even_if_the_application_samples_its_spans_out() -> None:
     program = """
 trace.set_tracer_provider(TracerProvider(sampler=sampling.ALWAYS_OFF))
 with capture_traces() as handler, start_observation(input=1, name="outer"):
@@ -211,7 +211,7 @@ print(inner.parent_span_id == outer.span_id, outer.parent_span_id)
 
 
 @pytest.mark.process
-def test_observations_are_kept_where_the_provider_cannot_be_listened_to() -> None:
+def test_observations_are_recorded_even_if_the_provider_accepts_no_processor() -> None:
     program = """
 trace.set_tracer_provider(trace.NoOpTracerProvider())
 with capture_traces() as handler, start_observation(input=1, name="step"):
@@ -226,7 +226,7 @@ print([span.name for span in handler.spans])
 
 
 @pytest.mark.process
-def test_a_tracer_that_was_made_before_its_provider_is_heard() -> None:
+def test_spans_of_a_tracer_created_before_its_provider_are_recorded() -> None:
     program = """
 tracer = trace.get_tracer("early")
 trace.set_tracer_provider(TracerProvider())

@@ -25,22 +25,22 @@ from proctor.tracing.spans import (
 
 
 @given(st.lists(CALLS | STEPS, max_size=3))
-def test_spans_come_back_from_otlp_as_they_were(spans: list[Span]) -> None:
+def test_spans_written_as_otlp_are_read_back_unchanged(spans: list[Span]) -> None:
     assert from_otlp(json.loads(json.dumps(to_otlp(spans)))) == spans
 
 
-def test_the_written_document_is_what_opentelemetry_expects() -> None:
+def test_the_otlp_document_is_valid_for_opentelemetry() -> None:
     span = LLMSpan("5" * 16, "7" * 32, None, 1.5, 2.0, 500.0, request_model="m", input_tokens=3, error_type="timeout")
     [resource] = to_otlp([span], service="shop")["resourceSpans"]
     assert resource["resource"]["attributes"] == [{"key": "service.name", "value": {"stringValue": "shop"}}]
-    [written] = resource["scopeSpans"][0]["spans"]
-    assert (written["name"], written["startTimeUnixNano"], written["endTimeUnixNano"]) == (
+    [document] = resource["scopeSpans"][0]["spans"]
+    assert (document["name"], document["startTimeUnixNano"], document["endTimeUnixNano"]) == (
         "chat m",
         "1500000000",
         "2000000000",
     )
-    assert {"key": "gen_ai.usage.input_tokens", "value": {"intValue": "3"}} in written["attributes"]
-    assert written["status"] == {"code": 2, "message": "timeout"}
+    assert {"key": "gen_ai.usage.input_tokens", "value": {"intValue": "3"}} in document["attributes"]
+    assert document["status"] == {"code": 2, "message": "timeout"}
 
 
 def test_attributes_of_every_kind_are_read() -> None:
@@ -63,7 +63,7 @@ def write(folder: Path, content: str | bytes) -> Path:
     return path
 
 
-def test_a_file_may_hold_one_document_or_one_in_each_line(tmp_path: Path) -> None:
+def test_a_file_may_have_one_document_or_one_per_line(tmp_path: Path) -> None:
     spans: list[Span] = [ObserveSpan("1", "2", name="a"), ObserveSpan("3", "2", "1", name="b")]
     assert read_traces(write(tmp_path, json.dumps(to_otlp(spans), indent=2))) == spans
     lines = "\n\n".join(json.dumps(to_otlp([span])) for span in spans)
@@ -124,7 +124,7 @@ def test_the_records_of_a_pixie_trace_are_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         ("", "empty"),
         (" \n", "empty"),
@@ -139,11 +139,11 @@ def test_the_records_of_a_pixie_trace_are_read(tmp_path: Path) -> None:
         ('{"type": "something else"}', "not an OTLP document"),
     ],
 )
-def test_a_file_that_holds_no_trace_is_refused_with_the_place(tmp_path: Path, content: Any, said: str) -> None:
+def test_the_error_about_a_file_without_a_trace_has_the_line(tmp_path: Path, content: Any, message: str) -> None:
     path = write(tmp_path, content)
     with pytest.raises(InvalidSuite) as refused:
         read_traces(path)
-    assert said in str(refused.value)
+    assert message in str(refused.value)
     assert str(refused.value).startswith(str(path))
 
 
@@ -153,7 +153,7 @@ def test_a_missing_file_is_refused(tmp_path: Path) -> None:
 
 
 @given(JSON)
-def test_data_that_is_no_document_is_a_value_error_and_nothing_else(data: Any) -> None:
+def test_data_that_is_not_a_document_is_a_value_error(data: Any) -> None:
     with pytest.raises(ValueError, match="not an OTLP document"):
         from_otlp(data)
 

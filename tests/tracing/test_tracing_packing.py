@@ -27,20 +27,20 @@ def step(**parts: Any) -> ObserveSpan:
 
 
 @given(st.lists(CALLS | STEPS, min_size=1, max_size=3))
-def test_spans_come_back_as_they_were(spans: list[Span]) -> None:
+def test_stored_spans_are_read_back_unchanged(spans: list[Span]) -> None:
     packed = pack_trace(spans)
     assert list(unpack_trace(packed.data)) == spans
     assert (packed.spans, packed.cut) == (tuple(spans), "")
 
 
-def test_numbers_that_json_has_no_words_for_are_spelt_out() -> None:
+def test_non_finite_numbers_are_stored_as_text() -> None:
     [span] = unpack_trace(pack_trace([step(input={"x": math.nan, "y": [math.inf]})]).data)
     assert isinstance(span, ObserveSpan)
     assert span.input == {"x": "nan", "y": ["inf"]}
 
 
 @pytest.mark.parametrize("value", [10**6000, object(), {1, 2}, b"\xff"], ids=["int", "object", "set", "bytes"])
-def test_a_value_of_any_kind_does_not_keep_the_rest_from_being_kept(value: Any) -> None:
+def test_a_trace_with_any_value_can_be_stored(value: Any) -> None:
     first, second = unpack_trace(pack_trace([step(name="odd", input=value), step(name="plain", input="x")]).data)
     assert (first.name, second.name) == ("odd", "plain")
 
@@ -69,7 +69,7 @@ def test_a_trace_that_is_too_large_is_cut_and_says_so(spans: list[Span]) -> None
     assert 1 <= len(unpack_trace(packed.data)) == len(packed.spans) <= len(spans)
 
 
-def test_the_schema_of_a_tool_that_takes_a_password_is_no_secret() -> None:
+def test_the_schema_of_a_tool_that_takes_a_password_is_not_masked() -> None:
     tool = ToolDefinition(
         "log_in", None, {"properties": {"password": {"type": "string"}}, "default": {"password": "x"}}
     )

@@ -24,17 +24,17 @@ def names(nodes: list[ObservationNode]) -> list[str]:
     return [node.name for node in nodes]
 
 
-def test_children_stand_under_their_parent_in_the_order_they_began() -> None:
+def test_children_are_under_their_parent_in_order_of_their_start() -> None:
     [root] = build_tree([step("late", "root", 3.0), step("early", "root", 2.0), step("root", at=1.0)])
     assert root.name == "root"
     assert names(root.children) == ["early", "late"]
 
 
-def test_a_span_whose_parent_was_not_seen_is_a_root() -> None:
+def test_a_span_with_a_missing_parent_is_a_root() -> None:
     assert names(build_tree([step("b", "gone", 2.0), step("a", at=1.0)])) == ["a", "b"]
 
 
-def test_the_same_span_id_in_two_traces_is_two_spans() -> None:
+def test_one_span_id_in_two_traces_is_two_spans() -> None:
     roots = build_tree([step("a", trace="x"), step("b", "a", 1.0, trace="y")])
     assert names(roots) == ["a", "b"]
 
@@ -52,13 +52,13 @@ def test_a_tree_may_be_deeper_than_pythons_stack() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 8), st.none() | st.integers(0, 8), st.integers(0, 3))))
-def test_every_span_is_in_the_tree_exactly_once(made: list[tuple[int, int | None, int]]) -> None:
-    spans = [step(str(own), None if parent is None else str(parent), float(at)) for own, parent, at in made]
+def test_every_span_is_in_the_tree_exactly_once(rows: list[tuple[int, int | None, int]]) -> None:
+    spans = [step(str(own), None if parent is None else str(parent), float(at)) for own, parent, at in rows]
     seen = [id(node.span) for root in build_tree(spans) for _, node in root.walk()]
     assert sorted(seen) == sorted(id(span) for span in spans)
 
 
-def test_a_model_call_goes_by_the_name_of_its_model() -> None:
+def test_a_model_call_has_the_name_of_its_model() -> None:
     assert ObservationNode(LLMSpan("s", "t", request_model="gpt-x")).name == "gpt-x"
     assert ObservationNode(LLMSpan("s", "t", response_model="gpt-y")).name == "gpt-y"
     assert ObservationNode(LLMSpan("s", "t")).name == "(unnamed)"
@@ -71,7 +71,7 @@ def test_nodes_are_found_by_name_and_by_type() -> None:
     assert root.find("nobody") == []
 
 
-def test_the_tree_as_text_tells_what_went_in_and_out() -> None:
+def test_the_tree_as_text_has_inputs_and_outputs() -> None:
     answer = AssistantMessage((TextContent("hm"),), (ToolCall("search", {"q": "x"}),))
     call = LLMSpan(
         "llm",

@@ -87,13 +87,13 @@ def test_concurrent_captures_stay_apart_in_a_pool_they_share() -> None:
     assert asyncio.run(all_of_them()) == [[i] for i in range(30)]
 
 
-def test_what_is_untraced_stays_so_in_a_pool() -> None:
+def test_untraced_code_stays_untraced_in_a_pool() -> None:
     with capture_traces() as handler, suppress_tracing(), ThreadPoolExecutor(1) as pool:
         assert pool.submit(work, 1).result() == 1
     assert outputs(handler) == []
 
 
-def test_a_capture_alone_sees_pools_and_executors() -> None:
+def test_a_capture_without_a_trial_includes_pools_and_executors() -> None:
     async def through_the_loop() -> None:
         await asyncio.get_running_loop().run_in_executor(None, work, "loop")
 
@@ -113,7 +113,7 @@ def test_a_thread_that_is_started_with_a_copy_of_the_context_belongs_to_the_capt
     assert outputs(handler) == [1]
 
 
-def test_threads_are_started_as_ever() -> None:
+def test_starting_threads_works_as_before() -> None:
     before = threading.Thread.__dict__["start"]
     with capture_traces():
         assert threading.Thread.__dict__["start"] is before
@@ -144,7 +144,7 @@ def with_closure(original: Any) -> Any:
 
 @pytest.mark.parametrize("wrap", [with_wrapt, with_closure])
 @pytest.mark.parametrize("order", ORDERS)
-def test_a_pool_that_another_library_has_wrapped_works_and_is_carried(
+def test_a_pool_that_another_library_has_wrapped_belongs_to_the_trial(
     monkeypatch: pytest.MonkeyPatch, wrap: Any, order: str
 ) -> None:
     monkeypatch.setattr(ThreadPoolExecutor, "submit", _plain_submit())
@@ -257,14 +257,14 @@ def test_a_mocked_tool_in_a_foreign_thread_is_an_error_even_if_the_agent_raises_
 
 def test_a_thread_that_outlives_its_turn_still_gets_the_mock() -> None:
     SENT.clear()
-    answered, called = threading.Event(), threading.Event()
+    answered, tool_called = threading.Event(), threading.Event()
     results: list[str] = []
 
     def agent(question: str) -> str:
         def later() -> None:
             answered.wait(30)
             results.append(post_letter("bob"))
-            called.set()
+            tool_called.set()
 
         threading.Thread(target=contextvars.copy_context().run, args=(later,)).start()
         return "soon"
@@ -272,7 +272,7 @@ def test_a_thread_that_outlives_its_turn_still_gets_the_mock() -> None:
     case = Case("c", (Turn("hello"),), mocks={"post_letter": (ToolMock(result="ok"),)})
     proctor.run(suite(case), agent=agent, store=None)
     answered.set()
-    assert called.wait(30)
+    assert tool_called.wait(30)
     assert (SENT, results) == ([], ["ok"])
 
 

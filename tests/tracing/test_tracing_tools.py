@@ -41,7 +41,7 @@ def breaks() -> None:
     raise ValueError("no such thing")
 
 
-def test_a_call_is_a_span_of_kind_tool_where_it_happened() -> None:
+def test_a_tool_call_is_a_span_of_kind_tool_under_its_caller() -> None:
     with capture_traces() as handler, start_observation(input=None, name="outer"):
         assert add(2) == 3
     [root] = build_tree(handler.spans)
@@ -50,7 +50,7 @@ def test_a_call_is_a_span_of_kind_tool_where_it_happened() -> None:
     assert (call.name, call.span.kind, call.span.input, call.span.output) == ("add", "tool", {"a": 2}, 3)
 
 
-def test_what_a_tool_does_is_inside_its_span() -> None:
+def test_the_spans_of_a_tools_own_work_are_inside_its_span() -> None:
     with capture_traces() as handler:
         asyncio.run(fetch("k"))
     [root] = build_tree(handler.spans)
@@ -77,7 +77,7 @@ def recorded(work: Any, *, trace_wraps: bool = False) -> tuple[TurnRecorder, lis
     return turn, handler.spans
 
 
-def test_in_a_trial_a_call_is_recorded_and_seen_and_counted_once() -> None:
+def test_in_a_trial_a_call_is_recorded_and_counted_once() -> None:
     recording, spans = recorded(lambda: add(1))
     assert [call.name for call in recording.tool_calls] == ["add"]
     assert [(call.name, call.arguments, call.result) for call in tool_calls_of(spans)] == [("add", {"a": 1}, 2)]
@@ -108,7 +108,7 @@ async def drained(stream: Any) -> list[Any]:
     return [chunk async for chunk in stream]
 
 
-def test_a_tool_that_yields_is_recorded_with_what_it_yielded_and_its_work_is_inside_its_span() -> None:
+def test_a_generator_tool_is_recorded_with_its_chunks_and_its_work_is_inside_its_span() -> None:
     turn, spans = recorded(lambda: [list(search("a b")), asyncio.run(drained(search_later("c d")))])
     assert [(call.name, call.result) for call in turn.tool_calls] == [("search", "ab"), ("search_later", "cd")]
     first, second = build_tree(spans)
@@ -117,7 +117,7 @@ def test_a_tool_that_yields_is_recorded_with_what_it_yielded_and_its_work_is_ins
     assert second.span.output == "cd"
 
 
-def test_a_tool_that_yields_is_a_span_in_a_capture_without_a_trial() -> None:
+def test_a_generator_tool_is_a_span_in_a_capture_without_a_trial() -> None:
     with capture_traces() as handler:
         assert list(search("a b")) == ["a", "b"]
     [root] = build_tree(handler.spans)
@@ -125,7 +125,7 @@ def test_a_tool_that_yields_is_a_span_in_a_capture_without_a_trial() -> None:
     assert (root.span.output, len(root.children)) == ("ab", 2)
 
 
-def test_the_mock_of_a_tool_that_yields_is_yielded_too() -> None:
+def test_the_mock_of_a_generator_tool_is_yielded() -> None:
     mocks = ToolMocks({"search": (ToolMock(result=["x", "y"]),), "search_later": (ToolMock(result="z"),)})
     turn = TurnRecorder(mocks=mocks)
     with running_trial(TrialContext(mocks=mocks, turn=turn)):
@@ -138,7 +138,7 @@ def framework(name: str, given: Any, parent: str | None = None, at: float = 1.0)
     return ObserveSpan(f"{name}-{at}", "t", parent, at, at + 1, 1000.0, name, given, kind="tool")
 
 
-def test_a_call_seen_by_a_framework_and_by_us_is_one_call() -> None:
+def test_a_call_that_a_framework_and_proctor_recorded_is_one_call() -> None:
     outer = framework("add", "{'a': 1}")
     assert len(tool_calls_of([outer, framework("add", {"a": 1}, outer.span_id, 1.1)])) == 1
     exact = framework("add", {"a": 1})
@@ -146,13 +146,13 @@ def test_a_call_seen_by_a_framework_and_by_us_is_one_call() -> None:
     assert len(tool_calls_of([exact, step, framework("add", {"a": 1}, "step", 1.1)])) == 1
 
 
-def test_a_tool_that_calls_itself_or_another_is_called_as_often_as_it_says() -> None:
+def test_recursive_and_nested_tool_calls_are_all_counted() -> None:
     outer = framework("add", {"a": 2})
     assert len(tool_calls_of([outer, framework("add", {"a": 1}, outer.span_id, 1.1)])) == 2
     assert len(tool_calls_of([outer, framework("search", {"a": 2}, outer.span_id, 1.1)])) == 2
 
 
-def test_what_is_wrapped_is_a_span_only_where_that_was_asked_for() -> None:
+def test_a_wrapped_value_is_a_span_only_with_trace_wraps() -> None:
     def work() -> None:
         wrap("given", purpose="input", name="i")
         wrap("said", purpose="output", name="o")
@@ -160,8 +160,8 @@ def test_what_is_wrapped_is_a_span_only_where_that_was_asked_for() -> None:
 
     recording, spans = recorded(work)
     assert spans == []
-    _, shown = recorded(work, trace_wraps=True)
-    seen = [s for s in shown if isinstance(s, ObserveSpan)]
+    _, traced = recorded(work, trace_wraps=True)
+    seen = [s for s in traced if isinstance(s, ObserveSpan)]
     assert [(s.name, s.kind, s.input, s.output, s.metadata["purpose"]) for s in seen] == [
         ("i", "wrap", "given", None, "input"),
         ("o", "wrap", None, "said", "output"),

@@ -27,12 +27,12 @@ def span(trace_id: str, span_id: str) -> ObserveSpan:
     return ObserveSpan(span_id, trace_id, name=span_id)
 
 
-def test_spans_of_a_trial_stay_together_and_others_go_by_their_trace(tmp_path: Path) -> None:
+def test_spans_are_grouped_by_trial_or_else_by_trace(tmp_path: Path) -> None:
     ours = [trial_resource([span("t1", "a"), span("t2", "b")], **TRIAL)]
     theirs = [to_otlp([span("t3", "c"), span("t4", "d")]), to_otlp([span("t3", "e")])]
     lines = [{"resourceSpans": ours}, *theirs]
-    found = read_trace_file(write(tmp_path, "\n".join(map(json.dumps, lines)).encode()))
-    assert [([s.name for s in trace.spans], dict(trace.trial)) for trace in found] == [
+    trace = read_trace_file(write(tmp_path, "\n".join(map(json.dumps, lines)).encode()))
+    assert [([s.name for s in trace.spans], dict(trace.trial)) for trace in trace] == [
         (["a", "b"], TRIAL),
         (["c", "e"], {}),
         (["d"], {}),
@@ -40,15 +40,15 @@ def test_spans_of_a_trial_stay_together_and_others_go_by_their_trace(tmp_path: P
 
 
 @pytest.mark.parametrize("number", ["two", None, 1.5])
-def test_a_resource_that_only_half_names_a_trial_belongs_to_none(tmp_path: Path, number: Any) -> None:
+def test_a_resource_with_only_some_attributes_of_a_trial_belongs_to_none(tmp_path: Path, number: Any) -> None:
     document = {"resourceSpans": [trial_resource([span("t", "a")], **{**TRIAL, "number": number})]}
-    [found] = read_trace_file(write(tmp_path, json.dumps(document).encode()))
-    assert found.trial == {}
+    [trace] = read_trace_file(write(tmp_path, json.dumps(document).encode()))
+    assert trace.trial == {}
 
 
 def test_a_compressed_file_is_unpacked(tmp_path: Path) -> None:
-    [found] = read_trace_file(write(tmp_path, gzip.compress(json.dumps(to_otlp([span("t", "a")])).encode())))
-    assert [s.name for s in found.spans] == ["a"]
+    [trace] = read_trace_file(write(tmp_path, gzip.compress(json.dumps(to_otlp([span("t", "a")])).encode())))
+    assert [s.name for s in trace.spans] == ["a"]
 
 
 @pytest.mark.parametrize(

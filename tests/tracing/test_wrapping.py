@@ -21,7 +21,7 @@ def outputs(trial: Any) -> list[tuple[str, Any]]:
     return [(item.name, item.value) for reply in trial.replies for item in reply.outputs]
 
 
-def test_outside_a_trial_wrap_gives_back_what_it_was_given() -> None:
+def test_outside_a_trial_wrap_returns_its_argument() -> None:
     value = {"a": 1}
     stream = iter([1, 2])
     assert wrap(value, purpose="input", name="x") is value
@@ -61,7 +61,7 @@ def test_an_input_that_the_case_lacks_is_an_error_of_that_case_and_not_the_agent
     assert "did you mean 'profile'" in trial.reason
 
 
-def test_an_input_that_is_not_asked_for_is_warned_about_only_if_others_are_asked_for() -> None:
+def test_an_unused_input_is_warned_about_only_if_others_are_used() -> None:
     def asks(question: str) -> str:
         return wrap("x", purpose="input", name="a")
 
@@ -70,11 +70,11 @@ def test_an_input_that_is_not_asked_for_is_warned_about_only_if_others_are_asked
     assert run(lambda question: "out", NamedData("a", 1)).warnings == ()
 
 
-def test_a_case_without_inputs_leaves_the_application_its_own() -> None:
+def test_the_application_uses_its_own_inputs_if_the_case_has_none() -> None:
     assert run(lambda question: wrap("out", purpose="input", name="a")).outcome == "passed"
 
 
-def test_outputs_and_states_are_what_evaluators_see() -> None:
+def test_evaluators_get_wrapped_outputs_and_states() -> None:
     def agent(question: str) -> str:
         wrap("out", purpose="output", name="answer")
         return "something else"
@@ -84,7 +84,7 @@ def test_outputs_and_states_are_what_evaluators_see() -> None:
     assert outputs(trial) == [("answer", "out")]
 
 
-def test_a_generator_is_recorded_as_it_is_drained_and_never_before() -> None:
+def test_a_generator_is_recorded_only_as_it_is_read() -> None:
     drained: list[str] = []
 
     def chunks() -> Iterator[str]:
