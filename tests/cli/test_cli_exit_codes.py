@@ -115,7 +115,7 @@ def test_an_interrupted_run_says_so_keeps_what_was_done_and_ends_with_130(
         (("test", "--timeout", "inf"), "inf is not a number of seconds"),
         (("test", "--evaluator-timeout", "1e999"), "not a number of seconds"),
         (("test", "--maxfail", "0"), "--maxfail"),
-        (("test", "--md", ""), "--md must name a file"),
+        (("test", "--md", ""), "--md needs a file"),
         (("test", "--md", "-", "--json", "-"), "would both go to standard output"),
         (("test", "-e", "ROUGE={"), "JSON object"),
         (("test", "-e", "ROUGE=[1]"), "must be an object"),

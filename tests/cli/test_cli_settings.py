@@ -140,7 +140,7 @@ def test_the_store_may_be_elsewhere(
     ("table", "message"),
     [
         ("cluster = 1", "cluster must be a table of settings"),
-        ("[cluster]\ntls_cert = 1", "cluster.tls_cert must be the name of a file, not 1"),
+        ("[cluster]\ntls_cert = 1", "cluster.tls_cert must be a file name, not 1"),
         ("[cluster]\nupload = 'yes'", "cluster.upload must be true or false, not 'yes'"),
         ("[cluster]\nuplod = true", "cluster.uplod is not a known setting; did you mean 'upload'?"),
     ],

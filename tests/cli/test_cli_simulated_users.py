@@ -46,7 +46,7 @@ def test_the_calls_that_played_a_user_are_listed_beside_those_of_judges(proctor:
         assert len(server.requests) == 2
     brief = proctor("show", "--judge-calls")
     assert "desk/refund  simulated user by openai:scripted" in brief.out
-    assert brief.out.count("next-user-message v1 by openai:scripted") == 2
+    assert brief.out.count("next-user-message v2 by openai:scripted") == 2
     assert "the user ended it" in brief.out
     assert "say the number when asked" not in brief.out.lower()
     full = proctor("show", "--judge-calls", "-v")
@@ -62,7 +62,7 @@ def test_as_data_they_have_their_words_and_what_they_cost(proctor: Command, proj
     (user,) = shown["users"]
     assert (user["case"], user["model"], user["ended"]) == ("refund", "openai:scripted", "the user ended it")
     assert [call["kind"] for call in user["calls"]] == ["next-user-message"] * 2
-    assert all(call["version"] == 1 and call["model"] == "openai:scripted" for call in user["calls"])
+    assert all(call["version"] == 2 and call["model"] == "openai:scripted" for call in user["calls"])
     assert "Order A-1." in user["calls"][0]["reply"]
     assert user["usage"]["input_tokens"] > 0
 

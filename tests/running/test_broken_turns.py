@@ -191,7 +191,7 @@ def test_reports_show_the_calls_that_were_made_and_claim_no_other() -> None:
 
     told = "\n".join(f"{fact.label} {fact.text}" for fact in explain(trial))
     assert 'find_order(order="A-17") -> "lost"' in told
-    assert "broke at test_broken_turns.py:" in told
+    assert "failed at test_broken_turns.py:" in told
     for module in (markdown, html):
         text = report(module, found)
         assert "_inner: raise KeyError" in text

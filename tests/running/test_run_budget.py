@@ -59,4 +59,4 @@ def test_the_rule_based_judge_is_named_and_makes_no_calls(tmp_path: Path) -> Non
 
     from proctor.reporting.judge_report import judge_lines
 
-    assert judge_lines(run) == [("rules", "1 score, no model; not calibrated")]
+    assert judge_lines(run) == [("rules", "1 score; not calibrated")]
