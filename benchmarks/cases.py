@@ -1,4 +1,4 @@
-"""The suites and agents that are measured: as trivial as they can be, so that what is left is the framework."""
+"""The suites and agents that are measured: as trivial as possible, so that the cost is that of the framework."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ PEERS = {
     "deepeval": ("deepeval", "rapidfuzz"),
     "inspect-ai": ("inspect-ai", "rapidfuzz"),
 }
-"""What each peer's environment gets; those without a fast edit distance get the library that Proctor uses."""
+"""The packages of each peer's environment; those without a fast edit distance get the library that Proctor uses."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What an install brings: distributions, megabytes and files."""
+"""The size of an install: distributions, megabytes and files."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ TOOLS = ("pip", "setuptools", "pkg_resources", "_distutils_hack", "distutils-pre
 
 
 @dataclass(frozen=True, slots=True)
-class Installed:
-    """What a package manager put on the disk, with compiled files where it wrote them."""
+class InstallSize:
+    """Packages, size and number of files that a package manager wrote, with compiled files if it compiles."""
 
     packages: int
     mebibytes: float
@@ -28,35 +28,35 @@ class Installed:
 
 
 def measure_install(proctor: Interpreter) -> list[Row]:
-    found = installed_by_pip(proctor)
+    installed = installed_by_pip(proctor)
     return [
-        at_most("base install: distributions, Proctor included", found.packages, DISTRIBUTIONS, ""),
-        at_most("base install: size with compiled files", found.mebibytes, INSTALL_MB, " MB"),
-        Row("- base install: files", f"{found.files:,}"),
+        at_most("base install: distributions, Proctor included", installed.packages, DISTRIBUTIONS, ""),
+        at_most("base install: size with compiled files", installed.mebibytes, INSTALL_MB, " MB"),
+        Row("- base install: files", f"{installed.files:,}"),
         *(Row(f"- base install: {name}", size) for name, size in _largest(_site_packages(proctor))),
     ]
 
 
-def installed_by_pip(interpreter: Interpreter) -> Installed:
-    """Without pip and setuptools."""
+def installed_by_pip(interpreter: Interpreter) -> InstallSize:
+    """The install of an environment, without pip and setuptools."""
     packages = _site_packages(interpreter)
     distributions = [path for path in packages.glob("*.dist-info") if not path.name.startswith(TOOLS)]
     top = [path for path in packages.iterdir() if not path.name.startswith(TOOLS)]
-    return _counted(len(distributions), (file for path in top for file in _files(path)))
+    return _count(len(distributions), (file for path in top for file in _files(path)))
 
 
-def installed_by_npm(program: Path) -> Installed:
-    """`program` is in `node_modules/.bin`."""
+def installed_by_npm(program: Path) -> InstallSize:
+    """The install of a program in `node_modules/.bin`."""
     modules = program.parent.parent
     packages = {path.parent for path in modules.rglob("node_modules/*/package.json")}
     packages |= {path.parent for path in modules.rglob("node_modules/@*/*/package.json")}
     packages |= {path.parent for pattern in ("*/package.json", "@*/*/package.json") for path in modules.glob(pattern)}
-    return _counted(len(packages), _files(modules))
+    return _count(len(packages), _files(modules))
 
 
-def _counted(packages: int, files: Iterable[Path]) -> Installed:
+def _count(packages: int, files: Iterable[Path]) -> InstallSize:
     sizes = [path.stat().st_size for path in files]
-    return Installed(packages, sum(sizes) / 2**20, len(sizes))  # as `du -m` counts
+    return InstallSize(packages, sum(sizes) / 2**20, len(sizes))  # as `du -m` counts
 
 
 def _largest(packages: Path) -> list[tuple[str, str]]:
@@ -70,11 +70,11 @@ def _largest(packages: Path) -> list[tuple[str, str]]:
 
 
 def _files(path: Path) -> Iterable[Path]:
-    found = path.rglob("*") if path.is_dir() else [path]
-    return (file for file in found if file.is_file() and not file.is_symlink())
+    installed = path.rglob("*") if path.is_dir() else [path]
+    return (file for file in installed if file.is_file() and not file.is_symlink())
 
 
 def _site_packages(interpreter: Interpreter) -> Path:
     code = "import sysconfig; print(sysconfig.get_path('purelib'))"
-    done = subprocess.run([str(interpreter.python), "-c", code], capture_output=True, text=True, check=True)
-    return Path(done.stdout.strip())
+    process = subprocess.run([str(interpreter.python), "-c", code], capture_output=True, text=True, check=True)
+    return Path(process.stdout.strip())

@@ -1,7 +1,7 @@
 """CPU seconds, wall seconds and peak memory of whole processes, compared with one another in one run.
 
-Machines differ, and other work disturbs, so seconds alone say little. The contenders take turns, so that a disturbance
-hits all of them, the best round of each counts, and limits are set on ratios.
+Machines differ, and other work disturbs, so seconds alone mean little. The contenders take turns, so that a disturbance
+affects all of them; the best round of each counts; and limits are set on ratios.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Contender:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What one process took, with the children it waited for."""
+    """The cost of one process, with the children it waited for."""
 
     cpu: float
     wall: float
@@ -44,7 +44,7 @@ class Cost:
 
 
 def compare(contenders: Sequence[Contender], rounds: int, *, warm_up: bool = True) -> dict[str, Cost]:
-    """The best cost of each contender, by name; a first round that only fills the file cache is left out."""
+    """The best cost of each contender, by name; a first round that only fills the file cache does not count."""
     best: dict[str, Cost] = {}
     for number in range(-1 if warm_up else 0, rounds):
         for contender in contenders:
@@ -70,13 +70,13 @@ def measure(contender: Contender) -> Cost:
         wall = time.perf_counter() - start
         process.returncode = os.waitstatus_to_exitcode(status)
         output.seek(0)
-        printed = output.read()
+        text = output.read()
     if process.returncode != 0:
-        raise ContenderFailed(f"{contender.name} ended with {process.returncode}:\n{printed[-2000:]}")
+        raise ContenderFailed(f"{contender.name} ended with {process.returncode}:\n{text[-2000:]}")
     return Cost(usage.ru_utime + usage.ru_stime, wall, usage.ru_maxrss / 1024)
 
 
 def clean_environment(**extra: str) -> dict[str, str]:
     """The environment without variables that change how Python or Proctor work."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "PROCTOR_"))}
-    return kept | extra
+    variables = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "PROCTOR_"))}
+    return variables | extra

@@ -1,7 +1,7 @@
 """Compares Proctor with other tools on the same trivial cases, in one run.
 
 Every contender gets an agent that echoes, an exact comparison and an edit distance, and stores its results on disk. It
-runs one case, which is what starting costs, and many. Two ratios have limits: the time of one case from start, and the
+runs one case, which measures the start, and many. Two ratios have limits: the time of one case from start, and the
 CPU time per case of many with start-up included. The cost of one more case is shown, but has no limit: it is the
 difference of two measurements, and small.
 
@@ -19,7 +19,7 @@ from pathlib import Path
 
 from cases import pixie_dataset, question, write_jsonl
 from environments import HERE, PEERS, Interpreter, installed_version, node_peer, node_version, peer
-from install_size import Installed, installed_by_npm, installed_by_pip
+from install_size import InstallSize, installed_by_npm, installed_by_pip
 from limits import MANY_CASES, ONE_CASE
 from measuring import Contender, ContenderFailed, Cost, clean_environment, compare
 from table import Row, at_most, below
@@ -53,12 +53,12 @@ class Tool:
     title: str
     one: Contender
     many: Contender
-    installed: Callable[[], Installed]
+    installed: Callable[[], InstallSize]
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What one case and many took."""
+    """The cost of one case and of many."""
 
     tool: Tool
     cases: int
@@ -83,9 +83,9 @@ class Result:
 
 
 def measure_peers(proctor: Interpreter, folder: Path, cases: int, rounds: int, names: tuple[str, ...]) -> list[Row]:
-    """Two rows with a limit for each peer, then what each tool took."""
-    own = _proctor(proctor, folder, cases)
-    tools, rows = [own], []
+    """Two rows with a limit for each peer, then the cost of each tool."""
+    ours_tool = _proctor(proctor, folder, cases)
+    tools, rows = [ours_tool], []
     for name in names:
         tool = _promptfoo(folder, cases) if name == PROMPTFOO else _python_peer(name, folder, cases)
         if tool is None:
@@ -112,7 +112,7 @@ def _limit_rows(ours: Result, other: Result) -> list[Row]:
 
 
 def _try(tool: Tool) -> str | None:
-    """Run one case, which also warms up the file cache; returns the first line of the complaint."""
+    """Run one case, which also warms up the file cache; returns the first line of the error."""
     try:
         compare([tool.one], 1, warm_up=False)
     except ContenderFailed as error:

@@ -5,7 +5,7 @@
     python benchmarks/run.py --peers pydantic-evals --only peers
     python benchmarks/run.py --quick               # small numbers and no peers; shows that the scripts work
 
-The first run installs Proctor and the peers into environments of their own, which takes minutes and 2 GB.
+The first run installs Proctor and the peers into separate environments, which takes minutes and 2 GB.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""What it costs to start: `proctor --help`, one case in each format, and the pytest plugin of a session that has no use
-for it. The CPU time of `python -c pass` and of pytest without the plugin are next to it.
+"""The cost of starting: `proctor --help`, one case in each format, and the pytest plugin in a session that does not use
+it. The CPU time of `python -c pass` and of pytest without the plugin are next to it.
 
 Measured with the base install and nothing else, everything compiled and in the file cache.
 """
@@ -14,7 +14,7 @@ from measuring import Contender, clean_environment, compare
 from table import Row
 
 NOTHING = "python -c pass"
-NAMES_ITS_AGENT = ("native YAML", "pixie JSON")
+FORMATS_WITH_AGENT = ("native YAML", "pixie JSON")
 
 
 def measure_startup(proctor: Interpreter, pytest: Interpreter, folder: Path, rounds: int) -> list[Row]:
@@ -24,7 +24,7 @@ def measure_startup(proctor: Interpreter, pytest: Interpreter, folder: Path, rou
         Contender("proctor --help", [*command, "--help"], folder, environment),
     ]
     for title, path in write_one_case_files(folder).items():
-        agent = [] if title in NAMES_ITS_AGENT else ["--agent", "agents.py:echo"]
+        agent = [] if title in FORMATS_WITH_AGENT else ["--agent", "agents.py:echo"]
         contenders.append(Contender(f"one case, {title}", [*command, "test", path.name, *agent], folder, environment))
     costs = compare(contenders, rounds)
     nothing = costs.pop(NOTHING).cpu

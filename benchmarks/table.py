@@ -1,4 +1,4 @@
-"""The table that all benchmarks end in."""
+"""The table that all benchmarks print."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line: what was measured, the limit, the result. A row without a limit only informs."""
+    """One line: what was measured, the limit, the result. A row without a limit is only shown."""
 
     what: str
     measured: str

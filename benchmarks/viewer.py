@@ -3,7 +3,7 @@
     python benchmarks/viewer.py --before REF [--trials 10000 50000]
 
 Both versions run the same suite and then serve it. The viewer is restarted for each measurement: `first` is the page
-of a run that it has not read yet, `again` the same page once more, `words` the search for a word. Figures are medians
+of a run that it has not read yet, `again` the same page later, `words` the search for a word. Figures are medians
 of the rounds, which alternate between the versions, and what counts is their ratio. It is the CPU time of the viewer's
 process: on a machine that does nothing else it is the time that a person waits.
 """
@@ -83,9 +83,9 @@ def measure(folder: Path, source: Path) -> dict[str, float]:
     viewer = subprocess.Popen(command, cwd=folder, env=environment(source), stdout=subprocess.PIPE, text=True)
     try:
         assert viewer.stdout is not None
-        found = re.search(r"http://127\.0\.0\.1:\d+", viewer.stdout.readline())
-        assert found is not None
-        page = f"{found.group()}/runs/{run}"
+        match = re.search(r"http://127\.0\.0\.1:\d+", viewer.stdout.readline())
+        assert match is not None
+        page = f"{match.group()}/runs/{run}"
         places = {"first": page, "again": page, "words": f"{page}?q=working"}
         return {name: fetch(place, viewer.pid) for name, place in places.items()}
     finally:

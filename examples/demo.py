@@ -1,4 +1,4 @@
-"""Runs the loan advisor's suite in all five formats, offline, and says where the reports are."""
+"""Runs the loan advisor's suite in all five formats, offline, and prints where the reports are."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def main(folder: Path) -> int:
     for name, arguments in SUITES.items():
         print(f"\n=== the loan advisor's suite, {name} format ===\n", flush=True)
         codes[name] = _proctor(folder, name, arguments)
-    print("\n=== and the two controls ===\n", flush=True)
+    print("\n=== control agents: oracle and nop ===\n", flush=True)
     oracle = _proctor(folder, "oracle", [EXAMPLE / "suite.yaml", "--agent", "oracle", "--quiet"])
     nop = _proctor(folder, "nop", [EXAMPLE / "suite.yaml", "--agent", "nop", "--quiet"])
     good = not any(codes.values()) and oracle == 0 and nop == 1
     print(f"\nThe formats {'agree' if len(set(codes.values())) == 1 else 'DISAGREE'}: " + ", ".join(codes))
-    print(f"The oracle {'passes' if oracle == 0 else 'FAILS'} and the agent that does nothing {_fails(nop)}.")
+    print(f"The oracle {'passes' if oracle == 0 else 'FAILS'} and nop, which gives no answers, {_fails(nop)}.")
     print(f"\nReports (HTML, Markdown, JSON, JUnit) are in {folder}/, results in {folder / 'results'}/.")
     print("All green." if good else "Something is wrong.")
     return 0 if good else 1

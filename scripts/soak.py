@@ -1,11 +1,11 @@
-"""Attacks Proctor for a while and prints a table of what happened: kills, load, a full disk.
+"""Stress-tests Proctor and prints a table of the results: kills, load, a full disk.
 
     python scripts/soak.py                                an hour or 200 kills, whichever comes first
     python scripts/soak.py --minutes 5 --kills 20
 
 The kill attack starts a run, kills the command or its worker with SIGKILL at a random moment, and resumes, until the
 run has finished. A case whose line was printed must be in the store exactly once, and an exit code of 0 must come with
-a verdict. Exits with 1 if anything did not hold. SOAK_SEED repeats the random choices of an earlier run.
+a verdict. Exits with 1 if any of this is violated. SOAK_SEED repeats the random choices of an earlier run.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ DISK_SIZES = (1_000, 20_000, 60_000, 120_000, 200_000, 300_000)
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One row of the table. `violations` counts what must never happen."""
+    """One row of the table. `violations` counts results that must never happen."""
 
     attack: str
     tried: str
@@ -67,7 +67,7 @@ def main() -> int:
     for finding in findings:
         print(f"| {finding.attack} | {finding.tried} | {finding.result} |")
     violations = sum(finding.violations for finding in findings)
-    print(f"\n{violations} did not hold")
+    print(f"\n{violations} violations")
     return int(violations > 0)
 
 
@@ -85,7 +85,7 @@ def start(project: Path, *arguments: str, **options: Any) -> subprocess.Popen[st
 
 
 @contextlib.contextmanager
-def opened(folder: Path) -> Iterator[Store]:
+def open_store(folder: Path) -> Iterator[Store]:
     store = Store(folder, create=False)
     try:
         yield store
@@ -93,11 +93,11 @@ def opened(folder: Path) -> Iterator[Store]:
         store.close()
 
 
-def kill(project: Path, enough: int, end: float, dice: random.Random) -> Finding:
+def kill(project: Path, max_kills: int, end: float, dice: random.Random) -> Finding:
     """Kill runs at any moment, the command or its worker alone, and resume them until they have finished."""
     write_suite(project, 40)
-    kills = runs = lost = twice = green = 0
-    while kills < enough and time.monotonic() < end:
+    kills = runs = lost = duplicates = without_verdict = 0
+    while kills < max_kills and time.monotonic() < end:
         runs += 1
         folder = project / f"store{runs}"
         printed: set[str] = set()
@@ -110,18 +110,18 @@ def kill(project: Path, enough: int, end: float, dice: random.Random) -> Finding
                 _kill(process, worker=dice.random() < 0.5)
             out = process.communicate(timeout=60)[0]
             printed |= set(re.findall(r"PASS   soak/(c\d+)", out))
-            green += process.returncode == 0 and "PASSED" not in out
-            if process.returncode == 0 or kills >= 2 * enough:
+            without_verdict += process.returncode == 0 and "PASSED" not in out
+            if process.returncode == 0 or kills >= 2 * max_kills:
                 break  # a worker that is killed after its verdict has delivered it
-        with opened(folder) as store:
+        with open_store(folder) as store:
             stored = Counter((row.no, t.case.id, t.number) for row in store.runs() for t in store.trials(row.no))
         lost += len(printed - {case for _, case, _ in stored})
-        twice += sum(count > 1 for count in stored.values())
+        duplicates += sum(count > 1 for count in stored.values())
     return Finding(
         "`kill -9` of the command or of its worker, then `--resume`",
         f"{kills} kills",
-        f"{lost} printed trials lost, {twice} stored twice, {green} exits of 0 without a verdict",
-        lost + twice + green,
+        f"{lost} printed trials lost, {duplicates} stored twice, {without_verdict} exits of 0 without a verdict",
+        lost + duplicates + without_verdict,
     )
 
 
@@ -142,7 +142,7 @@ def load(project: Path) -> Finding:
     folder = project / "load"
     process = start(project, "-j", "300", "-q", "--store", str(folder))
     process.communicate(timeout=900)
-    with opened(folder) as store:
+    with open_store(folder) as store:
         trials = list(store.trials(store.runs(1)[0].no))
     crossed = sum(trial.replies[0].text != trial.case.turns[0].input for trial in trials)
     violations = int(process.returncode != 0 or len(trials) != 2000) + crossed
@@ -161,8 +161,8 @@ def fill_disk(project: Path) -> Finding:
 
         process = start(project, "-q", "--store", str(project / f"disk{size}"), preexec_fn=limit)
         out = process.communicate(timeout=300)[0]
-        whole = "PASSED" in out and "kept in" in out
-        wrong += (process.returncode == 0 and not whole) or "Traceback" in out
+        is_complete = "PASSED" in out and "saved to" in out
+        wrong += (process.returncode == 0 and not is_complete) or "Traceback" in out
     result = f"{wrong} passed or ended in a traceback"
     return Finding("a disk that is full after 1 to 300 KB", f"{len(DISK_SIZES)} runs", result, wrong)
 

@@ -113,7 +113,7 @@ def main() -> int:
     )
     options = parser.parse_args()
     avoid = {re.compile(pattern, re.IGNORECASE): better for pattern, better in AVOID.items()}
-    found = 0
+    count = 0
     for text in all_texts(options.docstrings or options.check):
         place = f"{text.path.relative_to(ROOT)}:{text.line}"
         if not options.check:
@@ -121,11 +121,11 @@ def main() -> int:
             continue
         for pattern, better in avoid.items():
             if match := pattern.search(text.text):
-                found += 1
+                count += 1
                 print(f"{place}: {match.group()!r}; write: {better}")
     if options.check:
-        print(f"{found} to rewrite" if found else "no words to avoid")
-    return int(found > 0)
+        print(f"{count} to rewrite" if count else "no words to avoid")
+    return int(count > 0)
 
 
 if __name__ == "__main__":

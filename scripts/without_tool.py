@@ -1,11 +1,11 @@
-"""Runs the tests without some of the tools that Proctor ships: to remove a tool is to delete its folder and its line.
+"""Runs the tests without some of the tools that Proctor ships, to check that a tool can be removed.
 
     python scripts/without_tool.py holodeck                       # all unit tests without it
     python scripts/without_tool.py adk pixie -- -m unit tests/cli # these tests without both
     python scripts/without_tool.py all                            # without any of them
 
 It copies the repository to a temporary folder and deletes there, for each tool, its folder in src/proctor, its line in
-`proctor.plugins.SHIPPED` and its folder in tests/. What is left must pass. Tests elsewhere that use a tool say so with
+`proctor.plugins.SHIPPED` and its folder in tests/. The rest must pass. Tests elsewhere that use a tool say so with
 `@pytest.mark.needs("holodeck")`; they are deselected if the tool is not shipped, and the summary says how many.
 """
 
@@ -47,8 +47,8 @@ def main() -> int:
 
 def _split(words: list[str]) -> tuple[list[str], str, list[str]]:
     """The arguments before and after `--`."""
-    place = words.index("--") if "--" in words else len(words)
-    return words[:place], "--", words[place + 1 :]
+    index = words.index("--") if "--" in words else len(words)
+    return words[:index], "--", words[index + 1 :]
 
 
 def copy_repository(copy: Path) -> None:
@@ -78,9 +78,9 @@ def run_tests(copy: Path, pytest_arguments: list[str]) -> int:
     """Run pytest in the copy; returns its exit code."""
     environment = {**os.environ, "PYTHONPATH": str(copy / "src")}
     command = [sys.executable, "-c", "import proctor; print(proctor.__file__)"]
-    found = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True, check=True).stdout
-    if not Path(found.strip()).is_relative_to(copy):
-        raise SystemExit(f"the tests would use {found.strip()}, which is not the copy in {copy}")
+    location = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True, check=True).stdout
+    if not Path(location.strip()).is_relative_to(copy):
+        raise SystemExit(f"the tests would use {location.strip()}, which is not the copy in {copy}")
     command = [sys.executable, "-m", "pytest", *pytest_arguments]
     return subprocess.run(command, cwd=copy, env=environment, check=False).returncode
 

@@ -18,7 +18,7 @@ from rapidfuzz.distance import Levenshtein
 
 
 class _Metric(BaseMetric):
-    """The attributes that DeepEval expects of a metric; subclasses say how to score."""
+    """The attributes that DeepEval expects of a metric; subclasses compute the score."""
 
     def __init__(self) -> None:
         self.threshold = 0.5
@@ -65,14 +65,14 @@ def main(path: str) -> None:
 
     rows = (json.loads(line) for line in Path(path).read_text(encoding="utf-8").splitlines())
     questions = [row["input"] for row in rows if "input" in row]
-    tests = [LLMTestCase(input=asked, actual_output=echo(asked), expected_output=asked) for asked in questions]
+    tests = [LLMTestCase(input=text, actual_output=echo(text), expected_output=text) for text in questions]
     result = evaluate(
         tests,
         [Exact(), EditDistance()],
         display_config=DisplayConfig(show_indicator=False, print_results=False),
         cache_config=CacheConfig(write_cache=False, use_cache=False),
     )
-    passed = sum(bool(found.success) for found in result.test_results)
+    passed = sum(bool(test.success) for test in result.test_results)
     if passed != len(questions):
         sys.exit(f"only {passed} of {len(questions)} passed")
 

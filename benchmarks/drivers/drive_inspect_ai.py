@@ -1,6 +1,6 @@
-"""inspect_ai on the same cases, with its own `exact` and an edit distance; its log is written as it comes.
+"""inspect_ai on the same cases, with its own `exact` and an edit distance; its log is written to disk.
 
-The solver calls the agent, so that no model is asked. Its display is off. Argument: FILE (JSON Lines).
+The solver calls the agent, so that no model is called. Its display is off. Argument: FILE (JSON Lines).
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ def edit_distance():
 def main(path: str) -> None:
     rows = (json.loads(line) for line in Path(path).read_text(encoding="utf-8").splitlines())
     questions = [row["input"] for row in rows if "input" in row]
-    samples = [Sample(id=f"case-{n}", input=asked, target=asked) for n, asked in enumerate(questions)]
+    samples = [Sample(id=f"case-{n}", input=question, target=question) for n, question in enumerate(questions)]
     task = Task(dataset=samples, solver=agent(), scorer=[exact(), edit_distance()])
     (log,) = eval(task, model="mockllm/model", display="none", log_dir="logs", max_samples=8)
     if log.status != "success" or log.results is None or log.results.completed_samples != len(questions):
         sys.exit(f"inspect_ai ended with {log.status}: {log.error}")
-    (right,) = (found.metrics["mean"].value for found in log.results.scores if found.name == "exact")
+    (right,) = (item.metrics["mean"].value for item in log.results.scores if item.name == "exact")
     if right != 1:
         sys.exit(f"only {right:.0%} passed")
 

@@ -29,11 +29,11 @@ def main(path: str) -> None:
     questions = [row["input"] for row in rows if "input" in row]
     dataset = Dataset(
         name="trivial",
-        cases=[Case(name=f"case-{n}", inputs=asked, expected_output=asked) for n, asked in enumerate(questions)],
+        cases=[Case(name=f"case-{n}", inputs=text, expected_output=text) for n, text in enumerate(questions)],
         evaluators=[EqualsExpected(), EditDistance()],
     )
     report = dataset.evaluate_sync(echo, progress=False, max_concurrency=8)
-    passed = sum(all(found.value for found in case.assertions.values()) for case in report.cases)
+    passed = sum(all(assertion.value for assertion in case.assertions.values()) for case in report.cases)
     if passed != len(questions):
         sys.exit(f"only {passed} of {len(questions)} passed")
     Path("report.json").write_bytes(EvaluationReportAdapter.dump_json(report))

@@ -1,15 +1,15 @@
-"""Makes minimal pairs of rows that people found right: the same answer, and it with one thing changed.
+"""Generates minimal pairs from rows that people labelled as right: the same answer, and one with a single change.
 
     python benchmarks/rule_judge/minimal_pairs.py rows.jsonl > pairs.jsonl
-    python benchmarks/rule_judge/minimal_pairs.py --made 400 > pairs.jsonl
+    python benchmarks/rule_judge/minimal_pairs.py --generated 400 > pairs.jsonl
 
-With `--made` the rows are made as well, from sentences with random values (`made_rows.py`).
-Rows with `context` and label `supported`, or with `reference` and label `correct`, are used; the others are left out.
+With `--generated` the rows themselves are generated from sentences with random values (`generated_rows.py`).
+Rows with `context` and label `supported`, or with `reference` and label `correct`, are used; others are skipped.
 Each pair is one row as it was (label as before) and one in which a number, a name, a date, a unit or a negation
 differs, two values change places, or a word becomes its opposite (label `unsupported` or `incorrect`); with `small
-talk` a greeting or an offer of help is added, and the answer stays right. A change is made only where it makes the
-answer wrong: what is put in must not be in the context, and of an answer that is compared with a reference only what
-the reference says is changed. The same seed gives the same pairs.
+talk` a greeting or an offer of help is added, and the answer stays right. A change is applied only if it makes the
+answer wrong: the replacement must not be in the context, and in an answer with a reference only text of the reference
+is changed. The same seed gives the same pairs.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
-from made_rows import made_pairs
+from generated_rows import generated_pairs
 
 Row = dict[str, Any]
 Change = tuple[int, int, str]
-"""Where the text is cut, and what is put there."""
+"""Start and end of the replaced text, and the replacement."""
 
 PEOPLE = "Abernathy Castellanos Dubois Engelhardt Fitzwilliam Grigoriou Hallström Jankowski Kowalczyk Lindqvist".split()
 PLACES = (
@@ -73,7 +73,7 @@ NOT_NAMES = set(
 
 
 def number_changes(text: str, random_source: random.Random) -> Iterator[Change]:
-    """Another number in the place of one that is no part of a date."""
+    """Replace a number that is not part of a date by another one."""
     dated = [(start, end) for start, end, _ in date_changes(text, random.Random(0))]
     for match in re.finditer(r"(?<![\w.,/-])\d{1,9}(?:,\d{3})*(?:\.\d+)?(?![\w/-]|[.,]\d)", text):
         inside = any(start <= match.start() < end for start, end in dated)
@@ -85,7 +85,7 @@ def number_changes(text: str, random_source: random.Random) -> Iterator[Change]:
 
 
 def _other_number(written: str, random_source: random.Random) -> str:
-    """One digit is another one; a year stays a year."""
+    """The number with one digit changed; a year stays a year."""
     places = [index for index, character in enumerate(written) if character.isdigit()]
     place = random_source.choice(places[1:] if len(places) == 4 and len(written) == 4 else places)
     choices = [digit for digit in "123456789" if digit != written[place]]
@@ -93,7 +93,7 @@ def _other_number(written: str, random_source: random.Random) -> str:
 
 
 def date_changes(text: str, random_source: random.Random) -> Iterator[Change]:
-    """Another month, day or year in a date that names its month or is written with dashes; another year after `in`."""
+    """Change the month, day or year of a date."""
     names = "|".join(MONTHS)
     for match in re.finditer(rf"\b({names})(\s+\d{{1,2}})?(\s*,?\s*\d{{4}})?\b", text, re.IGNORECASE):
         if match[2] or match[3] or match[1][0].isupper():
@@ -111,7 +111,7 @@ def date_changes(text: str, random_source: random.Random) -> Iterator[Change]:
 
 
 def name_changes(text: str, random_source: random.Random) -> Iterator[Change]:
-    """Another name in the place of a capitalised word that does not begin a sentence."""
+    """Replace a capitalized word that does not begin a sentence by another name."""
     for match in re.finditer(r"(?<![\w'’.-])[A-Z][a-z]{2,}(?![\w'’-])", text):
         before = text[: match.start()].rstrip(" \"'“‘(")
         if not before or before[-1] in ".!?:;\n•*" or match[0] in NOT_NAMES:
@@ -121,7 +121,7 @@ def name_changes(text: str, random_source: random.Random) -> Iterator[Change]:
 
 
 def unit_changes(text: str, random_source: random.Random) -> Iterator[Change]:
-    """Another unit of the same kind after a number."""
+    """Replace the unit after a number by another one of the same kind."""
     for group in UNITS:
         names = group.split()
         pattern = rf"(?<=[\d\w])([ -]?)\b({'|'.join(names)})\b"
@@ -137,7 +137,7 @@ def unit_changes(text: str, random_source: random.Random) -> Iterator[Change]:
 
 
 def negation_changes(text: str, random_source: random.Random) -> Iterator[Change]:
-    """A `not` more after an auxiliary verb, or one less."""
+    """Add or remove a `not` after an auxiliary verb."""
     for match in re.finditer(rf"\b({'|'.join(AUXILIARIES)})\b( not\b|n't\b| n't\b)?", text, re.IGNORECASE):
         if match[1] == "May" or (not match[2] and _already_negated(text, match.start())):
             continue
@@ -154,14 +154,14 @@ def negation_changes(text: str, random_source: random.Random) -> Iterator[Change
 
 
 def _already_negated(text: str, position: int) -> bool:
-    """Whether the sentence has a negation, with which another one would make no denial."""
+    """Whether the sentence has a negation already, so that a second one would not negate it."""
     begin = max(text.rfind(mark, 0, position) for mark in ".!?;\n")
     sentence = re.split(r"[.!?;\n]", text[begin + 1 :], maxsplit=1)[0]
     return re.search(r"\b(?:no|not|never|none|nobody|nothing|neither|without|cannot)\b|n't", sentence, re.I) is not None
 
 
 def antonym_changes(text: str, random_source: random.Random) -> Iterator[Change]:
-    """A word becomes its opposite."""
+    """Replace a word by its opposite."""
     for pair in ANTONYMS.split("|"):
         for word, other in (pair.split(), pair.split()[::-1]):
             for match in re.finditer(rf"\b{word}\b", text):
@@ -169,10 +169,10 @@ def antonym_changes(text: str, random_source: random.Random) -> Iterator[Change]
 
 
 def swap_changes(text: str, random_source: random.Random) -> Iterator[Change]:
-    """Two numbers of one sentence, both with the same or no unit, change places."""
+    """Swap two numbers of one sentence that have the same unit, or none."""
     number = r"(?<![\w.,/-])[$€£]?\d{1,9}(?:,\d{3})*(?:\.\d+)?%?(?![\w/-]|[.,]\d)"
-    found = list(re.finditer(number, text))
-    for one, other in pairwise(found):
+    output = list(re.finditer(number, text))
+    for one, other in pairwise(output):
         between = text[one.end() : other.start()]
         alike = re.sub(r"[\d.,]", "", one[0]) == re.sub(r"[\d.,]", "", other[0])
         range_ = re.fullmatch(r"\s*(?:-|–|to|and|or)\s*", between)
@@ -192,7 +192,7 @@ KINDS: dict[str, Callable[[str, random.Random], Iterator[Change]]] = {
 
 
 def pairs(rows: list[Row], seed: int) -> Iterator[Row]:
-    """The pairs of all rows that allow a change, each kind of change at most once a row."""
+    """The pairs of all rows that allow a change, with each kind of change at most once per row."""
     for number, row in enumerate(rows):
         wrong = {"supported": "unsupported", "correct": "incorrect"}.get(str(row.get("label")))
         if wrong is None or not isinstance(row.get("answer"), str):
@@ -219,20 +219,20 @@ def _changed(
     usable = [change for change in changes(answer, source) if _makes_wrong(row, change, kind)]
     if not usable:
         return None
-    start, end, put = source.choice(usable)
-    return re.sub(r" {2,}", " ", answer[:start] + put + answer[end:])
+    start, end, replacement = source.choice(usable)
+    return re.sub(r" {2,}", " ", answer[:start] + replacement + answer[end:])
 
 
 def _makes_wrong(row: Row, change: Change, kind: str) -> bool:
-    start, end, put = change
+    start, end, replacement = change
     answer = row["answer"]
-    known = str(row.get("context") or row.get("reference") or "")
+    source_text = str(row.get("context") or row.get("reference") or "")
     if kind == "negation":
         quoted = answer[:start].count('"') % 2 == 1 or answer[:start].count("“") > answer[:start].count("”")
         return not quoted and ("reference" not in row or _states_reference(row, start))
     if kind == "swap":
         return "reference" not in row
-    if _has_word(known, put):
+    if _has_word(source_text, replacement):
         return False
     if "reference" not in row:
         return True
@@ -243,7 +243,7 @@ def _makes_wrong(row: Row, change: Change, kind: str) -> bool:
 
 
 def _in_reference(row: Row, words: list[str]) -> bool:
-    """What is changed must be in every way the reference gives to say it, or one of them stays right."""
+    """Whether every alternative of the reference has the changed word; otherwise the answer may still be right."""
     ways = [way for way in str(row["reference"]).lower().split("/") if way.strip()]
     return bool(words) and all(_has_word(way, words[0]) for way in ways)
 
@@ -253,7 +253,7 @@ def _has_word(text: str, word: str) -> bool:
 
 
 def _states_reference(row: Row, position: int) -> bool:
-    """The negation is in a sentence that gives the reference after it."""
+    """Whether the reference follows the negation in the same sentence, and occurs nowhere else."""
     answer = row["answer"]
     stop = re.search(r"[.!?;](?:\s|$)|, (?:and|but|while|which)", answer[position:])
     rest = answer[position : position + stop.start() if stop else len(answer)].lower()
@@ -263,21 +263,21 @@ def _states_reference(row: Row, position: int) -> bool:
 
 
 def _pair(row: Row, name: str, kind: str, answer: str, label: str) -> Row:
-    kept = {key: row[key] for key in ("context", "input", "reference") if key in row}
-    return {"id": name, "kind": kind, **kept, "answer": answer, "label": label}
+    fields = {key: row[key] for key in ("context", "input", "reference") if key in row}
+    return {"id": name, "kind": kind, **fields, "answer": answer, "label": label}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("rows", type=Path, nargs="?", help="a JSONL file of labelled rows")
-    parser.add_argument("--made", type=int, default=0, help="make so many pairs from sentences with random values")
+    parser.add_argument("--generated", type=int, default=0, help="number of pairs to generate from templates")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
-    found = list(made_pairs(options.made, options.seed)) if options.made else []
+    output = list(generated_pairs(options.generated, options.seed)) if options.generated else []
     if options.rows:
         lines = options.rows.read_text(encoding="utf-8").splitlines()
-        found += pairs([json.loads(line) for line in lines if line.strip()], options.seed)
-    for row in found:
+        output += pairs([json.loads(line) for line in lines if line.strip()], options.seed)
+    for row in output:
         sys.stdout.write(json.dumps(row, ensure_ascii=False) + "\n")
 
 

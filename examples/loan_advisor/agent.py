@@ -25,16 +25,16 @@ _TOPICS = {
     "affordability": r"\bafford",
     "payment": r"payment|pay (?:each|every|a|per) month|calculate",
 }
-_LONGEST_LIST = 12
+_MAX_ROWS = 12
 
 
 class MissingFigures(Exception):
-    """The question leaves something open that a tool needs."""
+    """The question lacks a figure that a tool needs."""
 
 
 @dataclass(frozen=True)
 class Loan:
-    """The loan that is talked about, as far as it is known."""
+    """The loan that the conversation is about; None for figures that are not known yet."""
 
     loan_amount: Decimal | None
     annual_interest_rate: Decimal | None
@@ -46,18 +46,18 @@ class Loan:
 
 
 class Advisor:
-    """Reads a question, chooses a tool, and puts the result into words. What it remembers is in `state`."""
+    """Reads a question, chooses a tool, and puts the result into words. Its memory is in `state`."""
 
     def answer(self, question: str, state: dict[str, Any]) -> str:
         figures = self.figures(question)
-        known = self.remembered(state)
-        topic = topic_of(question) or known.get("topic")
+        memory = self.memory(state)
+        topic = topic_of(question) or memory.get("topic")
         if topic is None:
             return HELP
         loan = Loan(
-            _latest(figures.loans, known.get("loan_amount")),
-            _latest(figures.rates, known.get("annual_interest_rate")),
-            int(term) if (term := _latest(figures.terms, known.get("loan_term_months"))) is not None else None,
+            _latest(figures.loans, memory.get("loan_amount")),
+            _latest(figures.rates, memory.get("annual_interest_rate")),
+            int(term) if (term := _latest(figures.terms, memory.get("loan_term_months"))) is not None else None,
         )
         state |= {name: value for name, value in vars(loan).items() if value is not None} | {"topic": topic}
         try:
@@ -70,8 +70,8 @@ class Advisor:
     def figures(self, question: str) -> Figures:
         return read_figures(question)
 
-    def remembered(self, state: Mapping[str, Any]) -> Mapping[str, Any]:
-        """What earlier questions of the conversation were about."""
+    def memory(self, state: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The figures and topic of earlier questions in the conversation."""
         return state
 
 
@@ -102,17 +102,17 @@ def _explain(topic: str, figures: Figures, loan: Loan) -> str:
 
 
 def _payment(loan: Loan) -> str:
-    found = tools.calculate_loan_payment(*loan.complete())
+    result = tools.calculate_loan_payment(*loan.complete())
     return (
-        f"A {dollars(found.loan_amount)} loan at {percent(found.annual_interest_rate)} over {found.loan_term_months} "
-        f"months has a monthly payment of {dollars(found.monthly_payment)}. You would pay "
-        f"{dollars(found.total_payment)} in total, of which {dollars(found.total_interest)} is interest."
+        f"A {dollars(result.loan_amount)} loan at {percent(result.annual_interest_rate)} over "
+        f"{result.loan_term_months} months has a monthly payment of {dollars(result.monthly_payment)}. You would pay "
+        f"{dollars(result.total_payment)} in total, of which {dollars(result.total_interest)} is interest."
     )
 
 
 def _schedule(loan: Loan) -> str:
     schedule = tools.amortization_schedule(*loan.complete())
-    rows = schedule.rows if len(schedule.rows) <= _LONGEST_LIST else [*schedule.rows[:3], schedule.rows[-1]]
+    rows = schedule.rows if len(schedule.rows) <= _MAX_ROWS else [*schedule.rows[:3], schedule.rows[-1]]
     lines = [
         f"Month {row.month}: you pay {dollars(row.payment)}, {dollars(row.principal)} of it principal and "
         f"{dollars(row.interest)} interest, and still owe {dollars(row.balance)}."
@@ -122,25 +122,25 @@ def _schedule(loan: Loan) -> str:
 
 
 def _eligibility(figures: Figures) -> str:
-    found = tools.check_eligibility(
+    result = tools.check_eligibility(
         _need(figures.credit_score, "your credit score"),
         _need(figures.annual_income, "your income"),
         _need(_latest(figures.loans, None), "the loan amount"),
     )
-    if found.eligible:
-        return f"Good news: you are eligible for this loan. You could borrow up to {dollars(found.largest_loan)}."
-    return f"I am sorry, you are not eligible for this loan: {' and '.join(found.reasons)}."
+    if result.eligible:
+        return f"Good news: you are eligible for this loan. You could borrow up to {dollars(result.largest_loan)}."
+    return f"I am sorry, you are not eligible for this loan: {' and '.join(result.reasons)}."
 
 
 def _affordability(figures: Figures) -> str:
     income = _need(figures.annual_income, "your income")
-    found = tools.assess_affordability(
+    result = tools.assess_affordability(
         cents(income / 12), figures.monthly_debts or 0, _need(figures.monthly_payment, "the payment you have in mind")
     )
-    verdict = "Yes, you can afford this payment" if found.affordable else "No, this payment would be too much"
+    verdict = "Yes, you can afford this payment" if result.affordable else "No, this payment would be too much"
     return (
-        f"{verdict}: all debts together would take {percent(found.debt_to_income)} of your income. "
-        f"The most you should pay is {dollars(found.largest_payment)} a month."
+        f"{verdict}: all debts together would take {percent(result.debt_to_income)} of your income. "
+        f"The most you should pay is {dollars(result.largest_payment)} a month."
     )
 
 
@@ -152,26 +152,27 @@ def _comparison(figures: Figures) -> str:
     offers = [
         tools.LoanOffer(chr(ord("A") + n % 26), _nth(amounts, n), _nth(rates, n), _nth(terms, n)) for n in range(count)
     ]
-    found = tools.compare_loans(offers)
+    result = tools.compare_loans(offers)
     quotes = "; ".join(
         f"offer {quote.offer.name} costs {dollars(quote.monthly_payment)} a month and {dollars(quote.total_payment)} "
         "in total"
-        for quote in found.quotes
+        for quote in result.quotes
     )
-    hint = "" if found.tradeoff is tools.Tradeoff.NONE else f", though offer {found.lowest_payment} is lighter by month"
-    return f"Side by side: {quotes}. Offer {found.cheapest} is the cheapest and saves {dollars(found.saving)}{hint}."
+    has_tradeoff = result.tradeoff is not tools.Tradeoff.NONE
+    hint = f", though offer {result.lowest_payment} is lighter by month" if has_tradeoff else ""
+    return f"Side by side: {quotes}. Offer {result.cheapest} is the cheapest and saves {dollars(result.saving)}{hint}."
 
 
-def _need(value: T | None, what: str) -> T:
+def _need(value: T | None, name: str) -> T:
     if value is None:
-        raise MissingFigures(what)
+        raise MissingFigures(name)
     return value
 
 
 def _nth(values: tuple[Any, ...], index: int) -> Any:
-    """What is said once holds for every offer."""
+    """The figure of an offer; one that is written once is that of every offer."""
     return values[min(index, len(values) - 1)]
 
 
-def _latest(said: tuple[Any, ...], before: Any) -> Any:
-    return said[0] if said else None if before is None else exact(before)
+def _latest(values: tuple[Any, ...], before: Any) -> Any:
+    return values[0] if values else None if before is None else exact(before)

@@ -18,7 +18,7 @@ class WrongAdvisor(Advisor):
         figures = super().figures(question)
         return replace(figures, rates=tuple(rate * 12 for rate in figures.rates))
 
-    def remembered(self, state: Mapping[str, Any]) -> Mapping[str, Any]:
+    def memory(self, state: Mapping[str, Any]) -> Mapping[str, Any]:
         return {}
 
 

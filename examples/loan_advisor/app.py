@@ -11,13 +11,13 @@ import proctor
 
 
 class Question(BaseModel):
-    """What the application is asked."""
+    """The input of the application."""
 
     question: str
 
 
 class LoanAdvisor(proctor.Runnable[Question]):
-    """Made and set up once for all cases; every question is a conversation of its own."""
+    """Created once for all cases; every question is a separate conversation."""
 
     advisor_class: ClassVar[type[Advisor]] = Advisor
 

@@ -1,4 +1,4 @@
-"""Reads the figures in a question: sums of money and what they stand for, rates, terms, a credit score."""
+"""Reads the figures in a question: sums of money with their meaning, rates, terms, a credit score."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _ROLE = re.compile(
     re.IGNORECASE,
 )
 _UNITS = {"k": 1_000, "thousand": 1_000, "m": 1_000_000, "million": 1_000_000}
-_LEAST_BARE_AMOUNT = 1_000
-"""A smaller number without a dollar sign is hardly money: it may be a score, a count, a year of birth."""
+_MIN_BARE_AMOUNT = 1_000
+"""A smaller number without a dollar sign is probably not money: it may be a score, a count, a year of birth."""
 
 
 @dataclass(frozen=True)
 class Figures:
-    """What a question says in numbers."""
+    """The numbers in a question."""
 
     loans: tuple[Decimal, ...] = ()
     rates: tuple[Decimal, ...] = ()
@@ -45,15 +45,15 @@ class Figures:
 
 
 def read_figures(question: str) -> Figures:
-    """Everything there is to find; what is not said stays empty."""
+    """All figures in a question; those that it lacks stay empty."""
     sums: dict[str, list[Decimal]] = {"loan": [], "income": [], "debts": [], "payment": []}
     score = _SCORE.search(question)
     amounts = [match for match in _AMOUNT.finditer(question) if _is_money(match, score)]
-    begin = 0
+    start = 0
     for match in amounts:
-        role = _role(question[begin : match.start()], question[match.end() :])
+        role = _role(question[start : match.start()], question[match.end() :])
         sums[role].append(_per_period(role, _value(match), question[match.end() :]))
-        begin = match.end()
+        start = match.end()
     return Figures(
         loans=tuple(sums["loan"]),
         rates=tuple(Decimal(number) / 100 for number in _RATE.findall(question)),
@@ -68,7 +68,7 @@ def read_figures(question: str) -> Figures:
 def _is_money(match: re.Match[str], score: re.Match[str] | None) -> bool:
     if score is not None and match.start("digits") == score.start(1):
         return False
-    return bool(match["sign"] or match["unit"]) or _value(match) >= _LEAST_BARE_AMOUNT
+    return bool(match["sign"] or match["unit"]) or _value(match) >= _MIN_BARE_AMOUNT
 
 
 def _value(match: re.Match[str]) -> Decimal:
@@ -85,7 +85,7 @@ def _role(before: str, after: str) -> str:
 
 
 def _per_period(role: str, amount: Decimal, after: str) -> Decimal:
-    """Incomes by the year, which people mean unless they name a month; debts and payments by the month."""
+    """An income per year, which people mean unless they name a month; debts and payments per month."""
     if role == "income":
         return amount * 12 if _MONTHLY.match(after) else amount
     return cents(amount / 12) if role != "loan" and _YEARLY.match(after) else amount

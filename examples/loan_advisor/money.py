@@ -7,14 +7,14 @@ from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
 from typing import TypeAlias
 
 Number: TypeAlias = Decimal | int | float | str
-"""What tools take for a number: a model sends JSON, and JSON has no decimals."""
+"""The numbers that tools accept: a model sends JSON, and JSON has no decimals."""
 
 CENT = Decimal("0.01")
 DOLLARS = re.compile(r"\$\s?(\d{1,15}(?:,\d{3})*(?:\.\d+)?)")
 
 
 def exact(value: Number) -> Decimal | None:
-    """The decimal a person would read in `value`, so that 0.05 is a twentieth; `None` when it is no number."""
+    """The decimal that a person reads in `value`, so that 0.05 is a twentieth; `None` if it is not a number."""
     try:
         number = Decimal(str(value))
     except InvalidOperation:

@@ -1,4 +1,4 @@
-"""The tools of the loan advisor: typed, exact to the cent, and strict about what they are asked."""
+"""The tools of the loan advisor: typed, exact to the cent, and strict about their arguments."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from pydantic import BaseModel
 
 import proctor
 
-LARGEST_LOAN: Final = Decimal(10_000_000)
-LONGEST_TERM: Final = 600
+MAX_LOAN: Final = Decimal(10_000_000)
+MAX_TERM_MONTHS: Final = 600
 SCORES: Final = range(300, 851)
-LEAST_SCORE: Final = 640
+MIN_CREDIT_SCORE: Final = 640
 LOAN_TO_INCOME: Final = Decimal("0.6")
 DEBT_TO_INCOME: Final = Decimal("0.36")
-_LARGEST_SUM: Final = Decimal(10) ** 12
-_FINEST_RATE: Final = Decimal("0.00000001")
+_MAX_SUM: Final = Decimal(10) ** 12
+_RATE_PRECISION: Final = Decimal("0.00000001")
 _DIGITS: Final = 50
 """Enough for six hundred months of compound interest without an error that reaches the cents."""
 
 
 class InvalidLoan(ValueError):
-    """What was asked makes no sense; says so in words that can be passed on to the customer."""
+    """The figures make no sense; the message can be shown to the customer."""
 
 
 class LoanPayment(BaseModel):
@@ -51,7 +51,7 @@ class Eligibility:
 
 @dataclass(frozen=True)
 class Affordability:
-    """How much of an income is spoken for."""
+    """Whether a payment is affordable, and the share of the income that goes to debts."""
 
     affordable: bool
     debt_to_income: Decimal
@@ -139,8 +139,8 @@ def check_eligibility(credit_score: int, annual_income: Number, loan_amount: Num
     income, amount = _positive("income", annual_income), _amount(loan_amount)
     largest = cents(income * LOAN_TO_INCOME)
     reasons = []
-    if credit_score < LEAST_SCORE:
-        reasons.append(f"the credit score is {credit_score} and must be at least {LEAST_SCORE}")
+    if credit_score < MIN_CREDIT_SCORE:
+        reasons.append(f"the credit score is {credit_score} and must be at least {MIN_CREDIT_SCORE}")
     if amount > largest:
         reasons.append(f"the largest loan for that income is {dollars(largest)}")
     return Eligibility(not reasons, largest, tuple(reasons))
@@ -217,15 +217,15 @@ def _loan(loan_amount: Number, annual_interest_rate: Number, months: int) -> tup
     amount, rate = _amount(loan_amount), exact(annual_interest_rate)
     if rate is None or not 0 <= rate <= 1:
         raise InvalidLoan("the yearly interest rate must lie between 0% and 100%")
-    if not isinstance(months, int) or not 1 <= months <= LONGEST_TERM:
-        raise InvalidLoan(f"the term must lie between 1 and {LONGEST_TERM} months")
-    return amount, rate.quantize(_FINEST_RATE), months
+    if not isinstance(months, int) or not 1 <= months <= MAX_TERM_MONTHS:
+        raise InvalidLoan(f"the term must lie between 1 and {MAX_TERM_MONTHS} months")
+    return amount, rate.quantize(_RATE_PRECISION), months
 
 
 def _amount(value: Number) -> Decimal:
     amount = _positive("loan", value)
-    if amount > LARGEST_LOAN:
-        raise InvalidLoan(f"loans go up to {dollars(LARGEST_LOAN)}")
+    if amount > MAX_LOAN:
+        raise InvalidLoan(f"loans go up to {dollars(MAX_LOAN)}")
     return amount
 
 
@@ -238,6 +238,6 @@ def _positive(noun: str, value: Number) -> Decimal:
 
 def _sum_of_money(noun: str, value: Number) -> Decimal:
     number = exact(value)
-    if number is None or not 0 <= number <= _LARGEST_SUM:
+    if number is None or not 0 <= number <= _MAX_SUM:
         raise InvalidLoan(f"the {noun} must be a sum of money, not negative and not beyond all bounds")
     return cents(number)

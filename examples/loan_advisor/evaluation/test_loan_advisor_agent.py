@@ -1,4 +1,4 @@
-"""The loan advisor, evaluated in DeepEval's manner: goldens, test cases and metrics, inside pytest, without a model.
+"""The loan advisor, evaluated as with DeepEval: goldens, test cases and metrics, in pytest, without a model.
 
 pytest examples/loan_advisor/evaluation -s
 pytest examples/loan_advisor/evaluation/test_loan_advisor_agent.py::test_tool_calls_info -s
@@ -46,7 +46,7 @@ DECLARED_TOOLS = {
     ),
     "eligibility_check": ToolCall(name="check_eligibility"),
 }
-"""Written down, and not taken from the answer that is judged: that would always be right."""
+"""Written by hand: calls taken from the answer itself would always be right."""
 
 
 @pytest.fixture(scope="session")
@@ -78,7 +78,7 @@ def say(sign: str, text: str) -> None:
 
 
 def dataset_of(runner: AgentRunner) -> EvaluationDataset:
-    """Every case run once, with what the agent did and what its tools give when they are called again."""
+    """The cases, each run once, with the agent's calls and the results of calling its tools again."""
     dataset = EvaluationDataset()
     for case in TEST_CASES:
         say("🤖", f"Running test case: {case['id']}")
@@ -104,7 +104,7 @@ def test_agent_with_reference_free_metrics(
     evaluation_dataset: EvaluationDataset, reference_free_metrics: list[BaseMetric]
 ) -> None:
     result = evaluate(evaluation_dataset.test_cases, reference_free_metrics)
-    assert [found.name for found in result.test_results if not found.success] == []
+    assert [test.name for test in result.test_results if not test.success] == []
 
 
 def test_retrieved_context_is_about_the_question(evaluation_dataset: EvaluationDataset) -> None:
@@ -120,7 +120,7 @@ def test_tool_calls_info(evaluation_dataset: EvaluationDataset) -> None:
                 print(f"     - {name}: {value}")
         for again in golden.additional_metadata["reexecuted"]:
             print(f"   Called again: {again['result']}")
-            assert again["differs"] is False, f"{again['name']} gives something else now: {again['result']}"
+            assert again["differs"] is False, f"{again['name']} returns something else now: {again['result']}"
     for case in evaluation_dataset.test_cases:
         assert_test(case, [ToolCorrectnessMetric(threshold=1.0)])
     say("✅", "Tool call information extracted successfully")

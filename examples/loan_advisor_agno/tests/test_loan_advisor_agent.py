@@ -1,4 +1,4 @@
-"""Evaluates the loan advisor with DeepEval: cases have an input and keywords, and the response tells the rest."""
+"""Evaluates the loan advisor with DeepEval: cases have an input and keywords; the rest comes from the response."""
 
 from __future__ import annotations
 

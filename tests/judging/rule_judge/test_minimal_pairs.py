@@ -56,7 +56,7 @@ def test_small_talk_changes_no_verdict(script: ModuleType) -> None:
 def test_swapped_values_turned_relations_and_opposites_are_caught(
     script: ModuleType, kind: str, least: float, held_out: bool
 ) -> None:
-    made = [row for row in script.made_pairs(300, 3, held_out=held_out) if row["kind"] == kind]
+    made = [row for row in script.generated_pairs(300, 3, held_out=held_out) if row["kind"] == kind]
     changed = [row for row in made if row["label"] == "unsupported"]
     assert sum(map(refused, changed)) >= least * len(changed)
     assert not any(refused(row) for row in made if row["label"] == "supported")
@@ -64,7 +64,7 @@ def test_swapped_values_turned_relations_and_opposites_are_caught(
 
 @pytest.mark.parametrize("held_out", [False, True])
 def test_a_right_paraphrase_is_passed_or_left_open_and_never_refused(script: ModuleType, held_out: bool) -> None:
-    made = [row for row in script.made_pairs(300, 3, held_out=held_out) if row["kind"] == "paraphrase"]
+    made = [row for row in script.generated_pairs(300, 3, held_out=held_out) if row["kind"] == "paraphrase"]
     assert not [row for row in made if refused(row)]
 
 

@@ -1,4 +1,4 @@
-"""What the advisor works with: a calculator and a check of eligibility."""
+"""The tools of the advisor: a calculator and an eligibility check."""
 
 from __future__ import annotations
 

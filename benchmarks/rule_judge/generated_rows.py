@@ -1,8 +1,8 @@
 # ruff: noqa: E501  the sentences are easier to compare on one line
-"""Makes rows with random values: a context, a right answer and one with values, roles or a word turned round.
+"""Generates rows with random values: a context, a right answer, and one with swapped values or roles, or an opposite.
 
-Half of the families are held out: the rule-based judge's rules were written without them, except that one paraphrase (of
-falling unemployment) was seen through a failing test and led to two rules.
+Half of the families are held out: the rules of the judge were written without them, except that one paraphrase (of
+falling unemployment) led to two rules after a failing test.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PRODUCTS = "lamp chair desk kettle mirror heater carpet drill ladder blender".sp
 TEAMS = "Falcons Rovers Pirates Comets Titans Badgers Wolves Harriers".split()
 
 Family = tuple[str, bool, str, str, str]
-"""Kind, whether it is held out, and how context, right answer and wrong or other answer are written."""
+"""Kind, whether it is held out, and templates for the context, the right answer, and the wrong or paraphrased one."""
 
 FAMILIES: tuple[Family, ...] = (
     ("swap", False, '{{"monthly_payment": {n1}, "total_interest": {n2}}}',
@@ -94,11 +94,11 @@ FAMILIES: tuple[Family, ...] = (
 )  # fmt: skip
 
 
-def made_pairs(count: int, seed: int, *, held_out: bool | None = None) -> Iterator[Row]:
-    """About `count` pairs, as many of each family; `held_out` chooses one half of the families."""
-    chosen = [family for family in FAMILIES if held_out is None or family[1] == held_out]
-    for number in range(max(1, count // len(chosen))):
-        for place, (kind, _, context, right, other) in enumerate(chosen):
+def generated_pairs(count: int, seed: int, *, held_out: bool | None = None) -> Iterator[Row]:
+    """About `count` pairs, the same number of each family; `held_out` selects one half of the families."""
+    families = [family for family in FAMILIES if held_out is None or family[1] == held_out]
+    for number in range(max(1, count // len(families))):
+        for place, (kind, _, context, right, other) in enumerate(families):
             values = _values(random.Random(f"{seed}-{number}-{kind}-{place}"))
             row = {"kind": kind, "context": context.format(**values)}
             name = f"made-{kind}-{place}-{number}"
@@ -119,5 +119,5 @@ def _values(source: random.Random) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    for made in made_pairs(len(FAMILIES), 0):
-        print(json.dumps(made, ensure_ascii=False))
+    for row in generated_pairs(len(FAMILIES), 0):
+        print(json.dumps(row, ensure_ascii=False))
