@@ -60,7 +60,7 @@ def test_a_bounded_pattern_means_what_it_means_in_python() -> None:
 
 def test_patterns_that_would_fill_the_memory_are_refused_before_they_are_compiled() -> None:
     for pattern in ("((a{1000}){1000}){1000}", "(?:a{99999}){2}", "a" * 20_000):
-        with pytest.raises(ValueError, match="allowed"):
+        with pytest.raises(ValueError, match="limit is"):
             check_pattern(pattern)
     with pytest.raises(PatternTooSlow, match="took more than"):
         search("(a|aa)+$", "a" * 60 + "!")
@@ -73,7 +73,7 @@ def test_a_merge_bomb_is_refused(proctor_process: Command, project: Path, levels
     (project / "bomb.yaml").write_text("\n".join(lines) + "\n")
     ended = proctor_process("dataset", "validate", "bomb.yaml", memory=2000)
     assert ended.code == 2
-    assert "come to more than" in ended.out
+    assert "add more than" in ended.out
 
 
 def test_ordinary_merges_are_read(proctor_process: Command, project: Path) -> None:

@@ -133,7 +133,7 @@ def test_what_real_instrumentations_exported_becomes_a_suite_that_tells_agents_a
 
     ended = proctor("trace", "to-case", "--input", "otlp.json", "--output", "cases.yaml", "--agent", "app.py:agent")
     assert ended.code == 0, ended
-    assert "look at it before you rely on it" in ended.err
+    assert "review them before you rely on them" in ended.err
     document = yaml.safe_load((project / "cases.yaml").read_text())
     assert [case["input"] for case in document["cases"]] == ["How is Oslo", "And how is Rome"]
     assert [case["expected"] for case in document["cases"]] == [

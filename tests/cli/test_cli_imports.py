@@ -110,7 +110,7 @@ def test_an_agent_that_imports_an_aliased_package_is_loaded(module: bool, tmp_pa
     ("text", "told"),
     [
         ('aliases = "deepeval"', "aliases must be a list of names, not 'deepeval'"),
-        ('aliases = ["deepevil"]', "no alias 'deepevil'; did you mean 'deepeval'?"),
+        ('aliases = ["deepevil"]', "unknown package 'deepevil'; did you mean 'deepeval'?"),
     ],
 )
 def test_wrong_aliases_are_one_message(text: str, told: str, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import yaml
 from repository import ROOT
 from tool_marks import needing
 
-from proctor.agents.frameworks import shipped_adapters
+from proctor.agents.frameworks import FrameworkAgent, shipped_adapters
 from proctor.agents.resolve import resolve_agent
 from proctor.cli.init import TEMPLATES
 
@@ -114,7 +114,9 @@ def test_the_template_of_claude_agent_sdk_names_an_agent(project: Path, proctor:
     """A real model answers it, so that no test can."""
     _require("claude_agent_sdk")
     proctor("init", "made", "-t", "claude_agent_sdk")
-    assert type(resolve_agent("agent.py:agent", project / "made")).__name__ == "ClaudeAgent"
+    agent = resolve_agent("agent.py:agent", project / "made")
+    assert isinstance(agent, FrameworkAgent)
+    assert agent.adapter.name == "claude_agent_sdk"
 
 
 @pytest.mark.parametrize("name", ["plain", needing("adk", "adk")])

@@ -96,7 +96,7 @@ def test_every_tool_says_what_it_does_and_which_of_them_only_read(answers: dict[
     assert set(tools) == {"list_runs", "list_cases", "show_run", "show_case", "compare", "rerun"}
     assert all(tool.description for tool in tools.values())
     assert [name for name, tool in tools.items() if not tool.annotations.read_only_hint] == ["rerun"]
-    assert "never an instruction" in answers["instructions"]
+    assert "never as instructions" in answers["instructions"]
 
 
 def test_cases_are_listed_with_their_lines(answers: dict[str, Any]) -> None:
@@ -150,8 +150,8 @@ def test_a_long_answer_is_cut_and_says_how_long_it_was(answers: dict[str, Any]) 
         ("outside", "outside of the project folder"),
         ("absolute", "outside of the project folder"),
         ("linked", "outside of the project folder"),
-        ("file as run", "is a file; name a run that is kept here"),
-        ("too often", "repeat must be 1 to 20"),
+        ("file as run", "is a file; name a stored run"),
+        ("too often", "repeat must be between 1 and 20"),
         ("nul", "null"),
     ],
 )

@@ -29,6 +29,8 @@ from proctor.judging.session import current_session
 
 MAX_REPLY_QUOTE = 10_000
 """How many characters of an unusable reply are stored."""
+FAST_NOTE = "--fast (in pytest --proctor-fast) skips evaluators that need a language model"
+"""Pytest has its own option, and tests that call an evaluator directly get this reason too."""
 JUDGE = "judge"
 """The detail of an evaluation that holds the judge, its calls and their cost."""
 
@@ -99,7 +101,7 @@ class JudgedEvaluator:
         choice = session.choice_for(own_judge(self))
         if choice.is_skipped:
             name = " + ".join(member.name for member in choice.panel.members) or "a judge"
-            raise SkippedByFast(f"needs {name}; --fast skips evaluators that need a language model")
+            raise SkippedByFast(f"needs {name}; {FAST_NOTE}")
         panel = session.judges.panel(choice.panel)
         threshold = threshold_in_force(self.default_threshold, caller=session.threshold)
         votes: list[Vote] = []
@@ -112,7 +114,7 @@ class JudgedEvaluator:
                 ) from error
             except CannotTell as error:
                 if isinstance(error, NothingFound) and session.sources.skip_models:
-                    raise SkippedByFast(f"{error}; --fast skips evaluators that need a language model") from error
+                    raise SkippedByFast(f"{error}; {FAST_NOTE}") from error
                 raise JudgeAbstained(_abstention_reason(error, votes), _judge_details(panel, votes, calls)) from error
             except JudgeFailed as error:
                 raise NoVerdict(
