@@ -5,16 +5,21 @@ from __future__ import annotations
 import io
 import json
 import re
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from lxml import etree
 from reporting_samples import ERROR, FAILED, make_run, trial
 from tool_marks import needing
 
 from proctor.cases.formats.loading import case_positions
 from proctor.cases.suite import Criteria
-from proctor.reporting import build_findings
+from proctor.reporting import build_findings, junit
 from proctor.reporting.build_findings import MAX_ANNOTATIONS, annotation_lines, findings
+from proctor.results.gate_result import GatedSuite, GateResult, GateVerdict, SuiteWideResult
+from proctor.results.run import QuarantinedCase, Run
 from proctor.results.verdict import verdict
 
 YAML = """name: support
@@ -131,3 +136,50 @@ def test_the_code_quality_report_has_an_entry_for_each_case_that_did_not_pass(
     assert entries[0]["description"] == "support/two: ExactMatch 0.00 < 0.50"
     assert len({entry["fingerprint"] for entry in entries}) == 2
     assert written() == entries
+
+
+def _expired_quarantine() -> Run:
+    """A run whose only case passes, in a quarantine that has expired."""
+    run = make_run([trial("one")])
+    item = QuarantinedCase("one", "flaky tool", "2020-01-31", "ops", expired=True)
+    return replace(run, suites=(replace(run.suites[0], quarantined=(item,)),))
+
+
+def _suite_wide_regression() -> Run:
+    """A gated run without a case that is proven to be worse, and with a suite that is."""
+    gate = GateResult(
+        GateVerdict.REGRESSION,
+        "the suite as a whole fails more often",
+        suites=(GatedSuite("support", GateVerdict.REGRESSION, "the suite as a whole fails more often"),),
+        cases=(),
+        suite_wide=SuiteWideResult(2, 0.01, 0.9, proven=True, in_doubt=False),
+        baseline="proctor.baseline",
+        alpha=0.05,
+        max_trials=6,
+        extra_trials=0,
+        stopped=None,
+    )
+    return make_run([trial("one")], gate=gate)
+
+
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [(_expired_quarantine, "expired on 2020-01-31"), (_suite_wide_regression, "the suite as a whole")],
+)
+def test_no_report_for_ci_is_silent_about_a_red_build(make: Callable[[], Run], reason: str) -> None:
+    run = make()
+    judged = verdict(run)
+    assert judged.exit_code == 1
+    [line] = annotation_lines(findings(run, judged, {}))
+    assert line.startswith("::error ")
+    assert reason in line
+    quality, xml = io.StringIO(), io.StringIO()
+    build_findings.write(run, judged, quality)
+    [entry] = json.loads(quality.getvalue())
+    assert entry["severity"] == "major"
+    assert reason in entry["description"]
+    junit.write(run, judged, xml)
+    root = etree.fromstring(xml.getvalue().encode())
+    [failure] = root.iter("failure")
+    assert reason in failure.get("message", "")
+    assert [root[0].get(name) for name in ("tests", "failures")] == ["2", "1"]

@@ -1,7 +1,7 @@
 """What makes a build red: the result of the gate in words, and the failing cases with file and line.
 
-`gate_lines` is what every report says about the gate. `findings` are the failing cases as GitHub's annotations and
-GitLab's code quality report show them.
+`gate_lines` is what every report says about the gate. `findings` are the failing cases, and what else makes the
+build red, as GitHub's annotations and GitLab's code quality report show them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from proctor.reporting.terminal.screen import escape_control
 from proctor.reporting.wording import plural
 from proctor.results.gate_result import CaseStatus, GatedCaseResult, GateResult, GateVerdict
 from proctor.results.run import Outcome, Run
-from proctor.results.verdict import RunVerdict
+from proctor.results.verdict import RunVerdict, expired_quarantine_text
 
 MAX_GATE_CASES = 30
 STATUS_LABELS = {
@@ -108,10 +108,11 @@ MAX_TEXT = 300
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A case that did not pass, with its file and line."""
+    """A case that did not pass, with its file and line, or what else makes the build red."""
 
     suite: str
     case_id: str
+    """The case; empty for what concerns the whole suite."""
     outcome: Outcome
     reason: str
     path: str | None
@@ -121,6 +122,35 @@ class Finding:
     """Whether it makes the build red; the criteria of a suite may let some cases fail."""
     is_unclear: bool = False
     """Whether the gate could not decide about it."""
+
+    @property
+    def name(self) -> str:
+        """The suite and the case."""
+        return f"{self.suite}/{self.case_id}" if self.case_id else self.suite
+
+
+def reasons_besides_cases(run: Run, verdict: RunVerdict, *, case_failed: bool) -> dict[tuple[str, str], str]:
+    """Why the build is red, apart from cases that failed, by suite and case (empty: the whole suite).
+
+    These are expired quarantines and a suite-wide regression. `case_failed` says whether the report shows a failure
+    that makes the build red; if it shows none, and there is no such reason either, the reason of the run is one: no
+    report is silent about a red build.
+    """
+    found = {
+        (info.name, item.case): expired_quarantine_text(item)
+        for info in run.suites
+        for item in info.quarantined
+        if item.expired
+    }
+    if not run.suites:
+        return found
+    whole = (run.suites[0].name, "")
+    if run.gate is not None and run.gate.suite_wide.proven:
+        found[whole] = suite_wide_text(run.gate)
+    if verdict.outcome is Outcome.FAILED and not found and not case_failed:
+        red = next((suite.name for suite in verdict.suites if suite.outcome is Outcome.FAILED), whole[0])
+        found[red, ""] = verdict.reason
+    return found
 
 
 def findings(run: Run, verdict: RunVerdict, environ: Mapping[str, str]) -> list[Finding]:
@@ -134,12 +164,18 @@ def findings(run: Run, verdict: RunVerdict, environ: Mapping[str, str]) -> list[
         failing = {address: item for address, item in failing.items() if address in ungated}
         failing |= {address: (Outcome.FAILED, not is_unclear) for address, (_, is_unclear) in gated.items()}
     reasons = _reasons(run, verdict, {address for address in failing if address not in gated})
+    case_failed = any(decides and outcome is Outcome.FAILED for outcome, decides in failing.values())
+    besides = reasons_besides_cases(run, verdict, case_failed=case_failed)
+    failing |= dict.fromkeys(besides, (Outcome.FAILED, True))
+    reasons |= besides
     red = {suite for suite, _ in failing}
     infos = {info.name: info for info in run.suites}
     positions = {name: case_positions_in(info) for name, info in infos.items() if name in red}
     found = []
     for (suite, case_id), (outcome, decides) in failing.items():
-        reason, is_unclear = gated.get((suite, case_id), (reasons.get((suite, case_id), ""), False))
+        reason, is_unclear = reasons.get((suite, case_id), ""), False
+        if (suite, case_id) in gated and (suite, case_id) not in besides:
+            reason, is_unclear = gated[suite, case_id]
         position = positions.get(suite, {}).get(case_id)
         path = infos[suite].path if position is None else str(position.path)
         line = None if position is None else position.line
@@ -186,7 +222,7 @@ def annotation_lines(found: list[Finding]) -> Iterator[str]:
         location = {} if item.path is None else {"file": item.path, "line": str(item.line or 1)}
         result = "may have regressed" if item.is_unclear else "failed"
         result = "ended in an error" if item.outcome is Outcome.ERROR else result
-        values = {**location, "title": f"{item.suite}/{item.case_id} {result}"}
+        values = {**location, "title": f"{item.name} {result}"}
         properties = ",".join(f"{name}={_property(value)}" for name, value in values.items())
         yield f"::{kind} {properties}::{_data(item.reason or result)}"
     if len(found) > MAX_ANNOTATIONS:
@@ -209,11 +245,10 @@ def write(run: Run, verdict: RunVerdict, out: TextIO) -> None:
 
 
 def _code_quality_entry(item: Finding) -> dict[str, Json]:
-    name = f"{item.suite}/{item.case_id}"
     return {
-        "description": f"{name}: {item.reason}" if item.reason else name,
+        "description": f"{item.name}: {item.reason}" if item.reason else item.name,
         "check_name": "proctor",
-        "fingerprint": hashlib.sha256(f"{item.path}\0{name}".encode("utf-8", "backslashreplace")).hexdigest(),
+        "fingerprint": hashlib.sha256(f"{item.path}\0{item.name}".encode("utf-8", "backslashreplace")).hexdigest(),
         "severity": "minor" if item.outcome is Outcome.ERROR or not item.decides else "major",
         "location": {"path": item.path or item.suite, "lines": {"begin": item.line or 1}},
     }

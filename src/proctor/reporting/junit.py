@@ -1,7 +1,8 @@
 """The run as JUnit XML, one testcase per trial, in the subset that every common schema of it accepts.
 
-In that subset a passing testcase has no content. So the scores of all trials are in the suite's `system-out`, and the
-mean scores in its properties.
+What makes the run fail and is not a trial, such as an expired quarantine, is a testcase too. In that subset a passing
+testcase has no content. So the scores of all trials are in the suite's `system-out`, and the mean scores in its
+properties.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections import Counter
 from datetime import UTC, datetime
 from typing import TextIO
 
-from proctor.reporting.build_findings import gate_case_text
+from proctor.reporting.build_findings import gate_case_text, reasons_besides_cases
 from proctor.reporting.explain import as_text, explain
 from proctor.reporting.wording import flaky_text, suite_counts, suites_with_trials, trial_name
 from proctor.results.reasons import headline_reason
@@ -25,16 +26,31 @@ _TAGS = {Outcome.FAILED: "failure", Outcome.ERROR: "error", Outcome.SKIPPED: "sk
 def write(run: Run, verdict: RunVerdict, out: TextIO) -> None:
     """Write the report one trial at a time; the counts at the start come from the summaries."""
     out.write('<?xml version="1.0" encoding="UTF-8"?>\n<testsuites>\n')
+    reasons = reasons_besides_cases(run, verdict, case_failed=_shows_failure(run, verdict))
     for index, (info, judged, trials) in enumerate(suites_with_trials(run, verdict)):
-        _open_suite(run, info, judged, index, out)
+        besides = [(case_id, reason) for (suite, case_id), reason in reasons.items() if suite == info.name]
+        _open_suite(run, info, judged, index, len(besides), out)
         passed = _passed(judged)
         for trial in trials:
             _write_trial(trial, out, passes=_counts_as_passed(trial.outcome, trial.case.id, passed))
+        for case_id, reason in besides:
+            _write_failure(info, f"quarantine of {case_id}" if case_id else "verdict", reason, out)
         _close_suite(run, info, judged, out)
     out.write("</testsuites>\n")
 
 
-def _open_suite(run: Run, info: SuiteInfo, judged: SuiteVerdict, index: int, out: TextIO) -> None:
+def _shows_failure(run: Run, verdict: RunVerdict) -> bool:
+    """Whether the testcase of a trial shows a failure, other than those of quarantined cases."""
+    shown = {
+        (suite.name, case.case_id)
+        for suite in verdict.suites
+        for case in suite.cases
+        if case.outcome is not Outcome.PASSED and not case.quarantined
+    }
+    return any(item.outcome is Outcome.FAILED and (item.suite, item.case_id) in shown for item in run.summaries)
+
+
+def _open_suite(run: Run, info: SuiteInfo, judged: SuiteVerdict, index: int, besides: int, out: TextIO) -> None:
     _, milliseconds = suite_counts(run, info.name)
     passed = _passed(judged)
     counts = Counter(
@@ -48,8 +64,8 @@ def _open_suite(run: Run, info: SuiteInfo, judged: SuiteVerdict, index: int, out
         "name": _name(info.name),
         "timestamp": _timestamp(run.started_at),
         "hostname": "localhost",
-        "tests": str(counts.total()),
-        "failures": str(counts[Outcome.FAILED]),
+        "tests": str(counts.total() + besides),
+        "failures": str(counts[Outcome.FAILED] + besides),
         "errors": str(counts[Outcome.ERROR]),
         "skipped": str(counts[Outcome.SKIPPED] + counts[Outcome.PENDING]),
         "time": _seconds(milliseconds),
@@ -109,6 +125,13 @@ def _write_trial(trial: TrialResult, out: TextIO, *, passes: bool) -> None:
         inner = {"type": trial.outcome.value, "message": headline_reason(trial) or trial.outcome.value}
         out.write(f"      <{tag}{_attributes(inner)}>{_escape(as_text(explain(trial)))}</{tag}>\n")
     out.write("    </testcase>\n")
+
+
+def _write_failure(info: SuiteInfo, name: str, reason: str, out: TextIO) -> None:
+    """Write a testcase that fails for a reason that is not a trial."""
+    out.write(f"    <testcase{_attributes({'name': _name(name), 'classname': _name(info.name), 'time': '0.000'})}>\n")
+    inner = {"type": Outcome.FAILED.value, "message": reason}
+    out.write(f"      <failure{_attributes(inner)}>{_escape(reason)}</failure>\n    </testcase>\n")
 
 
 def _close_suite(run: Run, info: SuiteInfo, judged: SuiteVerdict, out: TextIO) -> None:

@@ -19,6 +19,7 @@ from proctor.cases.threshold import passes
 from proctor.results.run import (
     MEAN_OVER_TURNS,
     Outcome,
+    QuarantinedCase,
     Run,
     Score,
     ScoreRow,
@@ -206,11 +207,15 @@ def _with_quarantines(info: SuiteInfo, outcome: Outcome, reason: str) -> tuple[O
     """An expired quarantine fails the suite, so that it is not forgotten."""
     expired = [item for item in info.quarantined if item.expired]
     if expired:
-        first = expired[0]
-        owner = f" (owner: {first.owner})" if first.owner else ""
-        advice = "fix the case and remove the quarantine, or extend it"
-        return FAILED, f"the quarantine of {first.case} expired on {first.until}{owner}: {first.reason}; {advice}"
+        return FAILED, expired_quarantine_text(expired[0])
     return outcome, f"{reason}; {len(info.quarantined)} quarantined"
+
+
+def expired_quarantine_text(item: QuarantinedCase) -> str:
+    """Why an expired quarantine fails the suite, and what to do."""
+    owner = f" (owner: {item.owner})" if item.owner else ""
+    advice = "fix the case and remove the quarantine, or extend it"
+    return f"the quarantine of {item.case} expired on {item.until}{owner}: {item.reason}; {advice}"
 
 
 def case_outcome(trials: Sequence[TrialSummary], criteria: Criteria) -> Outcome:
