@@ -92,13 +92,27 @@ def test_flaky_cases_are_listed_from_the_baseline_and_from_kept_runs(project: Pa
     assert (row["passes"], row["trials"], len(row["runs"])) == (8, 10, 2)
 
 
-def test_a_case_that_a_change_broke_is_not_flaky(project: Path, proctor: Command) -> None:
+@pytest.mark.parametrize("with_baseline", [False, True])
+def test_a_case_that_a_change_broke_is_not_flaky(project: Path, proctor: Command, with_baseline: bool) -> None:
     suite = "agent: agents.py:echo\ncases:\n  - {id: one, input: hi, expected: hi}\n"
     (project / "desk.yaml").write_text(suite, encoding="utf-8")
-    proctor("test", "desk.yaml", "-q")
+    proctor("test", "desk.yaml", "--repeat", "10", "-q")
+    if with_baseline:
+        proctor("baseline", "accept")
     (project / "agents.py").write_text("def echo(question):\n    return 'changed'\n", encoding="utf-8")
-    proctor("test", "desk.yaml", "-q")
+    proctor("test", "desk.yaml", "--repeat", "3", "-q")
     assert "no case both passed and failed" in proctor("flaky").out
+
+
+def test_a_case_that_fails_now_and_then_is_flaky_though_its_baseline_has_only_passes(
+    project: Path, proctor: Command
+) -> None:
+    (project / "count").write_text("0", encoding="utf-8")
+    proctor("test", "desk.yaml", "--repeat", "3", "-j", "1", "-q")
+    proctor("baseline", "accept")
+    assert "no case both passed and failed" in proctor("flaky").out
+    proctor("test", "desk.yaml", "--repeat", "2", "-j", "1", "-q")
+    assert "desk/flaky  FLAKY 4/5" in proctor("flaky").out
 
 
 def test_judging_the_same_answers_again_tells_who_varies(project: Path, proctor: Command) -> None:

@@ -104,6 +104,16 @@ def test_each_outcome_has_its_pytest_outcome(project: pytest.Pytester) -> None:
     session.stdout.fnmatch_lines(["*SKIPPED*pending: a person looks at it", "*SKIPPED*not yet"])
 
 
+@pytest.mark.parametrize("cases", [("open",), ("right", "open")])
+def test_a_session_whose_verdict_is_inconclusive_is_not_green(project: pytest.Pytester, cases: tuple[str, ...]) -> None:
+    write_suite(project.path, *cases)
+
+    session = project.runpytest()
+
+    assert session.ret == pytest.ExitCode.TESTS_FAILED
+    session.stdout.fnmatch_lines(["PENDING  *", "pytest fails: pending cases need a judge*"])
+
+
 def test_a_failure_shows_input_answer_calls_and_reasons_without_s(project: pytest.Pytester) -> None:
     write_suite(project.path, "wrong")
 

@@ -69,7 +69,7 @@ def command(**values: Any) -> int:
     """List the cases of SUITES that both passed and failed, in their baselines and in stored runs.
 
     SUITES are files or folders (default: the current folder). Stored runs count only if their agent is the same as in
-    the latest run: a case that a change broke is not flaky.
+    the latest run. A case that a change broke is not flaky: it passes in the baseline, and fails in these runs.
     """
     options = FlakyOptions(**values)
     configuration = read_configuration()
@@ -77,9 +77,8 @@ def command(**values: Any) -> int:
     store = Store(folder, create=False) if (folder / DATABASE_FILE).is_file() else None
     cases, files = _suites(options.paths, options.selection, options.baseline or configuration.values.get("baseline"))
     lines = [line for path in files for line in read_baseline(path).lines]
-    if store is not None:
-        lines += _stored_lines(store, {line.run for line in lines})
-    flaky = [item for item in flaky_cases(lines) if item.address in cases]
+    current = [] if store is None else _lines_of_current_agents(store, lines)
+    flaky = [item for item in flaky_cases(lines, current) if item.address in cases]
     splits = _splits(flaky, store, options, configuration) if options.rejudge else {}
     judged = _judged_cases(flaky, store)
     if options.as_json:
@@ -108,8 +107,12 @@ def _suites(
     return cases, [path for path in dict.fromkeys(files) if path.is_file()]
 
 
-def _stored_lines(store: Store, in_baseline: set[str]) -> list[BaselineLine]:
-    """Lines of the latest runs that are in no baseline. Rescored runs are left out: they have no new answers."""
+def _lines_of_current_agents(store: Store, baseline: list[BaselineLine]) -> list[BaselineLine]:
+    """Lines of the latest stored runs whose agent is the same as in the latest run.
+
+    A run that is in the baseline too has the lines that it has there. Rescored runs are left out: they have no new
+    answers.
+    """
     rows = [row for row in store.runs(RUNS_READ) if row.rescored is None]
     agents: dict[tuple[str, str], str] = {}
     for row in rows:
@@ -118,8 +121,11 @@ def _stored_lines(store: Store, in_baseline: set[str]) -> list[BaselineLine]:
     lines = []
     for row in rows:
         same = {i.name for i in row.suites if agents[i.name, i.agent] == i.agent_fingerprint}
+        recorded = [line for line in baseline if line.run == row.id]
+        if recorded:
+            lines += [line for line in recorded if line.suite in same]
         # A run without scoring keys does not record how it was scored, so it cannot be counted.
-        if same and row.id not in in_baseline and row.scoring_keys:
+        elif same and row.scoring_keys:
             lines += [line for line in lines_of_run(row) if line.suite in same]
     return lines
 

@@ -34,7 +34,8 @@ AGENT_KINDS = {
     "an HTTP endpoint": "http://localhost:8000/ask",
     "an HTTP endpoint with another JSON format": '{"http": {"url": "http://localhost:8000/ask", "text": "reply.text"}}',
     "an OpenAI-compatible chat endpoint": '{"chat": {"base_url": "http://localhost:11434/v1", "model": "qwen3"}}',
-    "a program that reads and writes lines": "cmd:node agent.js",
+    "a program, started for each turn, with JSON on stdin": "cmd:node agent.js",
+    "a program that keeps running, one line of JSON per turn": '{"command": ["node", "agent.js"], "session": true}',
     "answers as expected: every case must pass": "oracle",
     "answers nothing: every case must fail": "nop",
 }

@@ -15,14 +15,21 @@ from proctor.gate.baseline import Baseline, BaselineLine, CaseBaseline
 from proctor.results.run import Outcome
 
 
-def flaky_cases(lines: Iterable[BaselineLine]) -> list[CaseBaseline]:
-    """The cases that both passed and failed in their latest version, those closest to 50 % first."""
+def flaky_cases(baseline: Iterable[BaselineLine], current: Iterable[BaselineLine] = ()) -> list[CaseBaseline]:
+    """The cases that both passed and failed in their latest version, those closest to 50 % first.
+
+    `current` has the runs of the present version of the agent, which may be another one than the baseline's. A case
+    that passes in the one and fails in the other is not flaky but broken, so it must vary within one of them.
+    """
+    parts = [Baseline(baseline), Baseline(current)]
+    together = Baseline(line for part in parts for line in part.lines)
 
     def certainty(case: CaseBaseline) -> tuple[float, int]:
         assert case.record
         return abs(case.record.passes / case.record.trials - 0.5), -case.record.trials
 
-    return sorted((case for case in Baseline(lines).latest_cases() if case.is_flaky), key=certainty)
+    flaky = (case for case in together.latest_cases() if any(part.lookup(case.identity).is_flaky for part in parts))
+    return sorted(flaky, key=certainty)
 
 
 @dataclass(frozen=True, slots=True)

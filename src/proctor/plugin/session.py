@@ -23,7 +23,7 @@ from proctor.base.json_data import canonical, to_json
 from proctor.cases.identity import TrialAddress
 from proctor.cases.suite import Suite
 from proctor.plugin.items import TrialItem
-from proctor.plugin.session_report import complete_report, print_summary
+from proctor.plugin.session_report import complete_report, is_inconclusive, print_summary
 from proctor.plugin.session_run import ProcessSummary, SessionRun
 from proctor.plugin.settings import SessionSettings
 from proctor.plugin.startup import SESSION
@@ -149,6 +149,9 @@ class ProctorSession:
             self._result = self.runs.finish(self._summaries, self._note(session), interrupted=interrupted)
         except StoreError as error:
             self._problem = str(error)
+        if self._result is not None and is_inconclusive(self._result[1]) and session.exitstatus == pytest.ExitCode.OK:
+            # pytest shows a pending case as skipped, and a session of skipped tests is green: pending is not.
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         print_summary(terminalreporter, self._result, self._summaries, self.settings.folder, self._problem)

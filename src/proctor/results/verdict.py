@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 
 from proctor.cases.suite import Criteria
 from proctor.cases.threshold import passes
+from proctor.results.gate_result import GatedSuite
 from proctor.results.run import (
     MEAN_OVER_TURNS,
     Outcome,
@@ -127,7 +128,7 @@ def verdict(run: Run) -> RunVerdict:
     outcome, reason = _run_outcome(run, suites)
     if run.gate is not None:
         gated = {suite.name: suite for suite in run.gate.suites}
-        suites = tuple(replace(s, outcome=gated[s.name].outcome, reason=gated[s.name].reason) for s in suites)
+        suites = tuple(_gated_suite_verdict(suite, gated[suite.name]) for suite in suites)
         outcome, reason = run.gate.outcome, run.gate.reason
     return RunVerdict(
         outcome=outcome,
@@ -139,6 +140,14 @@ def verdict(run: Run) -> RunVerdict:
         cost_usd=math.fsum(costs) if costs else None,
         estimated=estimated,
     )
+
+
+def _gated_suite_verdict(suite: SuiteVerdict, gated: GatedSuite) -> SuiteVerdict:
+    """The verdict of a suite in a gated run.
+
+    It has no pass^k: the gate repeats only the cases that look worse, so the repeats say nothing about the others.
+    """
+    return replace(suite, outcome=gated.outcome, reason=gated.reason, pass_hat_k=None, pass_at_k=None, reliability=())
 
 
 def judge(run: Run) -> RunVerdict:
