@@ -17,8 +17,10 @@ from scripted_judge import ScriptedJudge, judged, seen
 from proctor import AnswerSimilarity
 from proctor.agents.reply import Usage
 from proctor.base.errors import JudgeFailed, UsageError
+from proctor.cases.suite import EvaluatorSpec
 from proctor.evaluators.evaluation import Evaluation, NothingToCompare
 from proctor.evaluators.reference import AnswerCorrectness, EmbeddingSimilarity, f1_of, scale_similarity
+from proctor.evaluators.registry import find_declaration, resolve_evaluator
 from proctor.judging import embeddings
 from proctor.judging.embeddings import VARIABLE, CachedEmbeddings, NoEmbeddings, cosine, find_embeddings
 from proctor.judging.questions import Comparison
@@ -393,3 +395,33 @@ def test_unknown_embeddings_are_refused_before_anything_is_asked(named: Any, mad
     with pytest.raises(UsageError) as caught:
         made(named)
     assert "secret" not in str(caught.value)
+
+
+class InstalledModel:
+    """Stands for the local model: two texts at an angle."""
+
+    name = "embedded"
+
+    async def embed(self, texts: Any) -> Any:
+        return [[1, 0], angle(0.85)]
+
+
+def test_local_embeddings_are_not_reported_as_a_judge() -> None:
+    details = near(EmbeddingSimilarity(model=InstalledModel())).details
+    assert details["embeddings"] == "embedded"
+    assert "judge" not in details
+
+
+@pytest.mark.parametrize(
+    ("named", "left_out"), [(None, False), ("embedded", False), ("openai:text-embedding-3-small", True)]
+)
+def test_fast_leaves_out_only_embeddings_of_a_provider(
+    monkeypatch: pytest.MonkeyPatch, named: str | None, left_out: bool
+) -> None:
+    monkeypatch.delenv(VARIABLE, raising=False)
+    spec = EvaluatorSpec("EmbeddingSimilarity", {} if named is None else {"model": named})
+    assert resolve_evaluator(spec).needs_model is left_out
+
+
+def test_the_list_says_that_it_needs_embeddings_and_not_a_judge() -> None:
+    assert find_declaration("EmbeddingSimilarity").judge == "embeddings"

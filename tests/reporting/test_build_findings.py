@@ -183,3 +183,11 @@ def test_no_report_for_ci_is_silent_about_a_red_build(make: Callable[[], Run], r
     [failure] = root.iter("failure")
     assert reason in failure.get("message", "")
     assert [root[0].get(name) for name in ("tests", "failures")] == ["2", "1"]
+
+
+def test_a_gated_run_has_no_pass_hat_k_since_only_suspects_were_repeated() -> None:
+    trials = [trial("one"), trial("two", FAILED), trial("two", FAILED, number=2)]
+    plain, gated = make_run(trials), make_run(trials, gate=_suite_wide_regression().gate)
+    assert verdict(plain).suites[0].pass_hat_k is not None
+    [suite] = verdict(gated).suites
+    assert (suite.pass_hat_k, suite.pass_at_k, suite.reliability) == (None, None, ())

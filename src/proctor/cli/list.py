@@ -102,7 +102,9 @@ def _as_data(item: Declaration) -> dict[str, Json]:
 
 
 def _needs(item: Declaration) -> tuple[str, ...]:
-    return (*item.needs, "judge") if item.judge != "none" else item.needs
+    if item.judge == "none":
+        return item.needs
+    return (*item.needs, "embeddings" if item.judge == "embeddings" else "judge")
 
 
 def _line(name: str, item: Declaration | UsageError) -> tuple[str, str]:

@@ -32,7 +32,7 @@ from proctor.base.threads import is_async
 from proctor.cases.threshold import DEFAULT_THRESHOLD
 
 Scope = Literal["turn", "case"]
-JudgeUse = Literal["none", "rules or model", "model"]
+JudgeUse = Literal["none", "rules or model", "model", "embeddings"]
 Need = Literal[
     "reference",
     "keywords",

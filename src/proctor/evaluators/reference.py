@@ -25,7 +25,7 @@ from proctor.evaluators.judged_evaluator import (
 from proctor.evaluators.material import answer_text, expected_text, question_text
 from proctor.judging.call_log import call_log
 from proctor.judging.client import ClientEmbeddings
-from proctor.judging.embeddings import Embeddings, NoEmbeddings, cosine, find_embeddings
+from proctor.judging.embeddings import INSTALLED, Embeddings, NoEmbeddings, cosine, find_embeddings, is_local
 from proctor.judging.judge import Judge, JudgeCall, Texts
 from proctor.judging.questions import Comparison, comparison
 
@@ -139,7 +139,7 @@ def _reason(reply: Comparison) -> str:
     return ". ".join(parts)
 
 
-@evaluator(family="reference", needs="reference", judge="model", also=("AnswerSimilarity",))
+@evaluator(family="reference", needs="reference", judge="embeddings", also=("AnswerSimilarity",))
 @dataclass(frozen=True)
 class EmbeddingSimilarity:
     """How similar answer and expected output are in meaning, by embeddings.
@@ -157,6 +157,11 @@ class EmbeddingSimilarity:
     """From Python: the client that asks `model`, such as an `openai.OpenAI`."""
 
     needs_judge: ClassVar[bool] = True
+
+    @property
+    def needs_model(self) -> bool:
+        """Whether a provider embeds the texts. A local model costs nothing and is quick, so `--fast` keeps it."""
+        return self.client is not None or not is_local(self.model)
 
     def __post_init__(self) -> None:
         if not isinstance(self.expected_min, (int, float)) or not -1 <= self.expected_min < 1:
@@ -176,7 +181,7 @@ class EmbeddingSimilarity:
         return Evaluation(
             scale_similarity(likeness, self.expected_min),
             said,
-            {"cosine": likeness, JUDGE: _embedding_details(source, calls)},
+            {"cosine": likeness, **_embedding_details(source, calls)},
         )
 
 
@@ -201,4 +206,8 @@ def scale_similarity(likeness: float, least: float) -> float:
 
 
 def _embedding_details(source: Embeddings, calls: Sequence[JudgeCall]) -> dict[str, Any]:
-    return {"model": source.name, "calls": [call_details(call) for call in calls], "usage": total_usage(calls)}
+    """The calls of a provider's model and their cost, as those of a judge; of a local model, only its name."""
+    if not calls or source.name == INSTALLED:
+        return {"embeddings": source.name}
+    account = {"model": source.name, "calls": [call_details(call) for call in calls], "usage": total_usage(calls)}
+    return {"embeddings": source.name, JUDGE: account}

@@ -65,10 +65,13 @@ class ResolvedEvaluator:
     selector: Selector | None = None
     """The part of the output that it scores."""
 
+    asks_model: bool = False
+    """Whether it asks a model of its own that costs time and money; local embeddings do not."""
+
     @property
     def needs_model(self) -> bool:
-        """Whether it asks a language model; the rule-based judge is not one."""
-        return self.needs_judge if self.judge is None else self.judge.needs_model
+        """Whether it asks a model that costs time and money; the rule-based judge and local embeddings do not."""
+        return self.asks_model if self.judge is None else self.judge.needs_model
 
 
 class OutputMissing(Exception):
@@ -163,6 +166,7 @@ def resolve_callable(
         takes_trace=takes_trace(type(call).__call__ if is_shipped and is_dataclass(call) else call),
         runs_inline=is_shipped and not is_async(call) and not spec.retries,
         needs_judge=bool(getattr(call, "needs_judge", False)),
+        asks_model=bool(getattr(call, "needs_model", getattr(call, "needs_judge", False))),
         asks_judge=is_judged,
         sources=sources,
         judge=judge,

@@ -88,6 +88,12 @@ def find_embeddings(named: Any = None) -> Embeddings:
     return _installed_embeddings() if given == INSTALLED else _provider_embeddings(given)
 
 
+def is_local(named: Any = None) -> bool:
+    """Whether `named` means the model that runs in this process, or an object of the user's, and not a provider's."""
+    meant: Any = os.environ.get(VARIABLE) or INSTALLED if named is None else named
+    return meant == INSTALLED or hasattr(meant, "embed")
+
+
 def _read_options(options: Mapping[str, Any]) -> tuple[str, str | None, str | None]:
     allowed = ("model", "base_url", "api_key_env")
     if "api_key" in options:

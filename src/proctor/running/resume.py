@@ -192,7 +192,7 @@ def _evaluators_key(item: PlannedSuite, evaluators: CaseEvaluators, fast: bool) 
             [
                 [evaluator.title, evaluator.fingerprint, evaluator.threshold, not evaluator.spec.report_only]
                 for evaluator in group
-                if not (fast and evaluator.needs_judge)
+                if not (fast and evaluator.needs_model)
             ]
             for group in evaluators.lists()
         ],
