@@ -139,12 +139,12 @@ def _mentions(text: str, word: str) -> bool:
     return re.search(pattern, text.casefold()) is not None
 
 
-def _example_calls(wanted: ExpectedCall) -> list[ToolCall]:
-    arguments = examples_of(wanted.args or {})
-    result = None if wanted.result is UNSET else to_json(wanted.result)
+def _example_calls(expected: ExpectedCall) -> list[ToolCall]:
+    arguments = examples_of(expected.args or {})
+    result = None if expected.result is UNSET else to_json(expected.result)
     with contextlib.suppress(InvalidMatcher):  # a key with a `$` of another format is only a key
         result = result if isinstance(result, str) else example_of(parse(result))
-    return [ToolCall(wanted.name, copy.deepcopy(arguments), result) for _ in range(wanted.count)]
+    return [ToolCall(expected.name, copy.deepcopy(arguments), result) for _ in range(expected.count)]
 
 
 def _merge_state(state: dict[str, Json], changes: Mapping[str, Json]) -> dict[str, Json]:

@@ -1,7 +1,7 @@
 """Reads the mapping that describes an agent in a suite file, and all that an HTTP agent is configured with.
 
 The keys are pydantic models that refuse unknown keys. `read_config` turns all problems of a mapping into one
-`UsageError`, which names the keys, says what to write and suggests the right spelling of a misspelt key. The caller
+`UsageError`, which names the keys, says what to write and suggests the right spelling of a misspelled key. The caller
 adds the file and the line.
 """
 

@@ -147,7 +147,7 @@ class Reply:
     def answer(self) -> Json:
         """The answer that is scored and shown: the named outputs, else the data, else the text.
 
-        One named output stands for itself; several become an object of values by name.
+        One named output is the answer itself; several become an object of values by name.
         """
         if len(self.outputs) == 1:
             return self.outputs[0].value

@@ -62,7 +62,7 @@ class ToolMocks:
         return _outcome(mock)
 
     def unused(self, called: Iterable[str]) -> list[str]:
-        """A warning for each mock that was never used: it is misspelt, or the agent's tools cannot be mocked.
+        """A warning for each mock that was never used: it is misspelled, or the agent's tools cannot be mocked.
 
         `called` has the names of the tools that the agent called.
         """

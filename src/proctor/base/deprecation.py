@@ -118,7 +118,7 @@ def get_renamed(target: Any, old: str, new: str) -> Any:
 
 
 def renamed_names(module: str, names: Mapping[str, tuple[str, Any]]) -> Callable[[str], Any]:
-    """`__getattr__` for a module: old names, each with the new name and what it stands for."""
+    """`__getattr__` for a module: old names, each with the new name and its value."""
 
     def get(name: str) -> Any:
         if name not in names:

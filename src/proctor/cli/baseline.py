@@ -217,17 +217,17 @@ def prune(paths: tuple[str, ...], agent: str | None, keep: int, dry_run: bool, f
     names = {suite.name for suite in suites}
     for path in _files(paths, file):
         known = read_baseline(path)
-        kept: list[BaselineLine] = []
+        rest: list[BaselineLine] = []
         groups: dict[CaseIdentity, list[BaselineLine]] = {}
         for line in known.lines:
             if line.suite not in names:
-                kept.append(line)  # a suite that was not named: its cases are not known here
+                rest.append(line)  # a suite that was not named: its cases are not known here
             elif line.identity in current:
                 groups.setdefault(line.identity, []).append(line)
         for lines in groups.values():
-            kept += lines_in_force(lines)[-keep:]
-        removed = len(known.lines) - len(kept)
+            rest += lines_in_force(lines)[-keep:]
+        removed = len(known.lines) - len(rest)
         if removed and not dry_run:
-            write_baseline(path, Baseline(kept))
-        say(f"{path}: {plural(removed, 'line')} {'would be removed' if dry_run else 'removed'}, {len(kept):,} kept")
+            write_baseline(path, Baseline(rest))
+        say(f"{path}: {plural(removed, 'line')} {'would be removed' if dry_run else 'removed'}, {len(rest):,} kept")
     return 0

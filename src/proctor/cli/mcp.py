@@ -269,6 +269,6 @@ def _cut(data: Json) -> Json:
     if isinstance(data, dict):
         return bounded(data)
     if isinstance(data, list):
-        kept = [_cut(value) for value in data[:MAX_ITEMS]]
-        return kept if len(data) <= MAX_ITEMS else [*kept, f"… ({len(data):,} in all)"]
+        items = [_cut(value) for value in data[:MAX_ITEMS]]
+        return items if len(data) <= MAX_ITEMS else [*items, f"… ({len(data):,} in all)"]
     return data

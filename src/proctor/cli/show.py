@@ -93,24 +93,24 @@ def command(record_to: str | None, **values: Any) -> int:
     if options.judge_calls:
         return _print_judge_calls(run, store, options)
     if options.reports:
-        shown = _filtered(run, options)
-        found = verdict(run) if shown is run else verdict_on_part(run, shown)
-        for path in write_reports(shown, found, options.reports, {}):
+        selection = _filtered(run, options)
+        result = verdict(run) if selection is run else verdict_on_part(run, selection)
+        for path in write_reports(selection, result, options.reports, {}):
             say(f"report: {path}", err=True)
     else:
         _print_run(run, verdict(run), options)
     return 0
 
 
-def _print_run(run: Run, found: RunVerdict, options: ShowOptions) -> None:
+def _print_run(run: Run, result: RunVerdict, options: ShowOptions) -> None:
     trials = _selected(run, options)
-    made = Counter((summary.suite, summary.case_id) for summary in run.summaries)
-    run.planned_trials = {address: count for address, count in made.items() if count > 1}
+    counts = Counter((summary.suite, summary.case_id) for summary in run.summaries)
+    run.planned_trials = {address: count for address, count in counts.items() if count > 1}
     terminal = PlainTerminal(sys.stdout, quiet=options.quiet, verbose=options.verbose)
     terminal.started(run, sum(suite.planned for suite in run.suites), 0)
     for _, own in groupby(trials, key=lambda trial: (trial.suite, trial.case.id)):
         terminal.print_case(list(own))
-    terminal.finished(run, found)
+    terminal.finished(run, result)
 
 
 def _print_judge_calls(run: Run, store: Store, options: ShowOptions) -> int:
@@ -121,9 +121,9 @@ def _print_judge_calls(run: Run, store: Store, options: ShowOptions) -> int:
     calls = StoredJudgeCalls(store.path)
     if targets:
         chosen = list(trials)
-        found = {"scores": judged_scores(chosen, calls.get), "users": simulated_users(chosen, calls.get)}
+        result = {"scores": judged_scores(chosen, calls.get), "users": simulated_users(chosen, calls.get)}
         _write_json(
-            {"schema": "proctor.judge-calls/1", "run": run.id, **{name: list(items) for name, items in found.items()}},
+            {"schema": "proctor.judge-calls/1", "run": run.id, **{name: list(items) for name, items in result.items()}},
             targets["json"],
         )
         return 0
@@ -145,10 +145,10 @@ def _filtered(run: Run, options: ShowOptions) -> Run:
     if options.selection == CaseSelection() and not options.failed:
         return run
     trials = Trials(lambda _: _selected(run, options))
-    kept = {(trial.suite, trial.case.id, trial.number) for trial in trials}
-    summaries = [item for item in run.summaries if (item.suite, item.case_id, item.number) in kept]
-    made, shown = (Counter(item.suite for item in items) for items in (run.summaries, summaries))
-    suites = (replace(info, planned=info.planned - made[info.name] + shown[info.name]) for info in run.suites)
+    selected_keys = {(trial.suite, trial.case.id, trial.number) for trial in trials}
+    summaries = [item for item in run.summaries if (item.suite, item.case_id, item.number) in selected_keys]
+    counts, selected = (Counter(item.suite for item in items) for items in (run.summaries, summaries))
+    suites = (replace(info, planned=info.planned - counts[info.name] + selected[info.name]) for info in run.suites)
     return replace(run, suites=tuple(suites), summaries=summaries, trials=trials)
 
 

@@ -116,10 +116,10 @@ def change_date(text: str, rng: random.Random) -> Edit | None:
     if not found:
         return None
     match = rng.choice(found)
-    named = re.search(_MONTH, match.group())
-    if named is not None:
-        start = match.start() + named.start()
-        return Edit(start, start + len(named.group()), rng.choice([m for m in MONTHS if m != named.group()]))
+    month = re.search(_MONTH, match.group())
+    if month is not None:
+        start = match.start() + month.start()
+        return Edit(start, start + len(month.group()), rng.choice([m for m in MONTHS if m != month.group()]))
     old = match.group()[-2:]
     return Edit(match.end() - 2, match.end(), rng.choice([f"{d:02d}" for d in range(1, 29) if f"{d:02d}" != old]))
 
@@ -151,10 +151,10 @@ def change_negation(text: str, rng: random.Random) -> Edit | None:
         match = rng.choice(denied)
         word = match.group()
         return Edit(match.start(), match.end(), _OPPOSITES.get(word, word.removesuffix("n't")))
-    said = list(re.finditer(_AFFIRMATION, text))
-    if not said:
+    affirmations = list(re.finditer(_AFFIRMATION, text))
+    if not affirmations:
         return None
-    match = rng.choice(said)
+    match = rng.choice(affirmations)
     return Edit(match.start(), match.end(), "cannot" if match.group() == "can" else f"{match.group()} not")
 
 

@@ -332,7 +332,7 @@ class Run:
     git: GitState | None = None
     """The commit it ran at, if that was inside a git repository."""
     scoring_keys: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """By suite and case: a key of what decides its outcome (evaluators, thresholds, judge). The case "" stands for all
+    """By suite and case: a key of what decides its outcome (evaluators, thresholds, judge). The case "" means all
     cases that are not listed."""
     gate: GateResult | None = None
     """The result of the regression gate, if the run was gated."""

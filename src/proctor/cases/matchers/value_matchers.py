@@ -121,11 +121,11 @@ class Matcher(Protocol):
 
 
 Options: TypeAlias = Mapping[str, Json]
-"""The keys beside a form: `tolerance` in `{"$approx": 12.5, "tolerance": 0.1}`."""
+"""The keys next to a form: `tolerance` in `{"$approx": 12.5, "tolerance": 0.1}`."""
 
 
 class Parts(Protocol):
-    """Reads what stands inside a form, which may be matchers again. Way: from the form's operand to the part."""
+    """Reads the values inside a form, which may be matchers, too. `way` leads from the form's operand to the value."""
 
     @property
     def base(self) -> Path | None:
@@ -145,7 +145,7 @@ class Parts(Protocol):
         ...
 
     def read_option(self, options: Options, name: str) -> Matcher:
-        """The matcher in a key beside the form."""
+        """The matcher in a key next to the form."""
         ...
 
 
@@ -156,7 +156,7 @@ class Form:
     read: Callable[[Json, Options, Parts], Matcher]
     """Raises `ValueError` with what is wrong."""
     options: frozenset[str]
-    """The keys that may stand beside it."""
+    """The keys that are allowed next to it."""
 
 
 FORMS: dict[str, Form] = {}

@@ -79,9 +79,9 @@ def _encodable(row: dict[str, Json], span: Span) -> dict[str, Json]:
 
 def _bare(row: Mapping[str, Json], why: str) -> dict[str, Json]:
     """The span without its data: only its ids, times and name, and a note."""
-    kept = {key: row[key] for key in (*ID_FIELDS, *TIME_FIELDS) if key in row}
+    shortened = {key: row[key] for key in (*ID_FIELDS, *TIME_FIELDS) if key in row}
     return {
-        **kept,
+        **shortened,
         "name": _short(str(row.get("name", "(unnamed)")), TEXT_LIMITS[-1]),
         "metadata": {"proctor.note": why},
     }
@@ -114,8 +114,8 @@ def _short(value: Json, longest: int) -> Json:
         return value if len(value) <= longest else f"{value[:longest]}… (cut: {len(value):,} characters)"
     most = longest // 10
     if isinstance(value, Mapping):
-        kept = {key[:longest]: _short(item, longest) for key, item in list(value.items())[:most]}
-        return kept if len(value) <= most else {**kept, "…": f"(cut: {len(value):,} keys)"}
+        shortened = {key[:longest]: _short(item, longest) for key, item in list(value.items())[:most]}
+        return shortened if len(value) <= most else {**shortened, "…": f"(cut: {len(value):,} keys)"}
     if isinstance(value, (list, tuple)):
         items = [_short(item, longest) for item in value[:most]]
         return items if len(value) <= most else [*items, f"… (cut: {len(value):,} items)"]

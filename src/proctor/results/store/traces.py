@@ -161,10 +161,10 @@ class StoredSpans(Sequence["Span"]):
 def _packed(spans: Sequence[Span], masked: bool = False) -> tuple[Any, tuple[Any, ...]]:
     """A trace in its stored form, and the columns of its row."""
     packed = pack_trace(spans, masked=masked)
-    kept = packed.spans
-    started_at = min(span.started_at for span in kept)
-    duration_ms = max(0.0, (max(span.ended_at for span in kept) - started_at) * 1000)
+    stored_spans = packed.spans
+    started_at = min(span.started_at for span in stored_spans)
+    duration_ms = max(0.0, (max(span.ended_at for span in stored_spans) - started_at) * 1000)
     # Rounded, because times lose digits on their way through files of other tools.
-    trace_key = fingerprint(sorted([span.trace_id, span.span_id] for span in kept), round(started_at, 1))[:12]
-    errors = sum(span.error is not None for span in kept)
-    return packed, (trace_key, kept[0].trace_id, started_at, duration_ms, len(kept), errors)
+    trace_key = fingerprint(sorted([span.trace_id, span.span_id] for span in stored_spans), round(started_at, 1))[:12]
+    errors = sum(span.error is not None for span in stored_spans)
+    return packed, (trace_key, stored_spans[0].trace_id, started_at, duration_ms, len(stored_spans), errors)
