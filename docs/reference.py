@@ -18,7 +18,7 @@ import click
 import yaml
 
 API = {
-    "Load, run, compare": "load run run_async compare judge",
+    "Load, run, compare": "load run run_async compare verdict",
     "Suites and cases": "Suite Case Turn Expected ExpectedCall Keywords Criteria Settings EvaluatorSpec NamedData",
     "Agents": "Agent Session Reply ToolCall Usage Runnable",
     "Your own evaluators": "Evaluator Evaluable Evaluation EvaluationPending by_name",
@@ -157,7 +157,12 @@ def evaluators_page() -> str:
 
 def _evaluator(item: Any) -> str:
     needs = [NEEDS.get(need, need) for need in item.needs]
-    judge = {"none": "", "model": "yes, a model", "rules or model": "yes; the rule-based judge can answer"}[item.judge]
+    judge = {
+        "none": "",
+        "model": "yes, a model",
+        "rules or model": "yes; the rule-based judge can answer",
+        "embeddings": "no; it needs embeddings",
+    }[item.judge]
     rows = {
         "Other names": ", ".join(map(_code, item.also)),
         "Parameters": ", ".join(
