@@ -260,14 +260,14 @@ def installed_plugins() -> tuple[Plugin, ...]:
     """The plugins of other packages; raises `PluginError` for one that cannot be loaded."""
     from importlib.metadata import entry_points  # as slow to import as asyncio, and most runs do not need it
 
-    found: list[Plugin] = []
+    plugins: list[Plugin] = []
     for entry in entry_points(group=ENTRY_POINTS):
         plugin = _load_entry(entry, "plugin")
         if not isinstance(plugin, Plugin):
             raise PluginError(f"the plugin {entry.name!r} ({entry.value}) is not a proctor.plugins.Plugin")
-        found.append(plugin)
+        plugins.append(plugin)
     return (
-        *found,
+        *plugins,
         *(
             Plugin(name=entry.name, formats=[_as_format(_load_entry(entry, "format"))])
             for entry in entry_points(group="proctor.formats")
@@ -293,12 +293,12 @@ def _load_entry(entry: EntryPoint, kind: str) -> Any:
         ) from error
 
 
-def _as_format(found: Any) -> Format:
+def _as_format(source: Any) -> Format:
     """A format of the group `proctor.formats`: a `Format`, or a module with `NAME`, `recognises` and `read`."""
-    if isinstance(found, Format):
-        return found
-    summary = (found.__doc__ or "").partition("\n")[0]
-    return Format(name=found.NAME, summary=summary, recognises=found.recognises, read=found.read)
+    if isinstance(source, Format):
+        return source
+    summary = (source.__doc__ or "").partition("\n")[0]
+    return Format(name=source.NAME, summary=summary, recognises=source.recognises, read=source.read)
 
 
 def evaluator_alias(name: str) -> str | None:

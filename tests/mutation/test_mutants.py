@@ -202,7 +202,7 @@ def test_a_small_change_takes_away_what_was_right(change: text_changes.TextChang
     edit = change(text, random.Random(0))
 
     assert edit is not None
-    assert wrong not in edit.applied(text)
+    assert wrong not in edit.apply_to(text)
 
 
 @pytest.mark.parametrize("text", ["", "Hello there", "no figures"])

@@ -152,12 +152,12 @@ class Template:
         return data
 
     def _value(self, name: str, values: Mapping[str, Json]) -> Json:
-        found = self.selectors[name].find(values)
-        if found is UNSET:
+        value = self.selectors[name].find(values)
+        if value is UNSET:
             if self.selectors[name].steps[0] in _OPTIONAL_PLACEHOLDERS:
                 return None
             raise MissingTemplateValue(f"the request template uses {{{{{name}}}}}, but the input has no such value")
-        return found
+        return value
 
 
 def _placeholder_selector(name: str) -> Selector:

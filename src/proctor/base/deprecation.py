@@ -33,8 +33,8 @@ def renamed_fields(
     new_name_of = {**names, **inverted}
 
     def decorate(kind: type[T]) -> type[T]:
-        kept_as_fields = {item.name for item in fields(kind)}  # type: ignore[arg-type]
-        arguments = {old: new for old, new in new_name_of.items() if new in kept_as_fields}
+        field_names = {item.name for item in fields(kind)}  # type: ignore[arg-type]
+        arguments = {old: new for old, new in new_name_of.items() if new in field_names}
         for old, new in new_name_of.items():
             setattr(kind, old, _old_attribute(kind, old, new, invert=old in inverted))
         if arguments:

@@ -57,7 +57,7 @@ class Document:
 
     def positions_below(self, pointer: Pointer, name: str = "") -> dict[str, Position]:
         """The positions of a value and of everything in it, by place: `agent.http.url` for the name `agent`."""
-        found: dict[str, Position] = {}
+        positions: dict[str, Position] = {}
         value = self.data
         for part in pointer:
             if isinstance(value, list) and isinstance(part, int) and part < len(value):
@@ -65,10 +65,10 @@ class Document:
             elif isinstance(value, Mapping) and part in value:
                 value = value[part]
             else:
-                return found
+                return positions
         for inner in _pointers_in(value):
-            found[pointer_text((name, *inner) if name else inner)] = self.position((*pointer, *inner))
-        return found
+            positions[pointer_text((name, *inner) if name else inner)] = self.position((*pointer, *inner))
+        return positions
 
     def finish(self, *read: Any) -> None:
         """Raise `InvalidSuite` if there are problems, with the suites as far as they could be `read`."""

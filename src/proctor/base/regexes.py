@@ -64,7 +64,7 @@ def fullmatch(pattern: str, text: str, *, ignore_case: bool = False) -> Match | 
 
 def _run(method: str, pattern: str, text: str, ignore_case: bool) -> Match | None:
     try:
-        match: Match | None = getattr(_compiled(pattern, ignore_case), method)(
+        match: Match | None = getattr(_compile(pattern, ignore_case), method)(
             text, timeout=TIMEOUT_SECONDS, concurrent=True
         )
     except TimeoutError:
@@ -77,7 +77,7 @@ def _run(method: str, pattern: str, text: str, ignore_case: bool) -> Match | Non
 
 
 @functools.lru_cache(maxsize=512)
-def _compiled(pattern: str, ignore_case: bool) -> Any:
+def _compile(pattern: str, ignore_case: bool) -> Any:
     check_pattern(pattern, ignore_case=ignore_case)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -182,8 +182,8 @@ class _RowJudging:
             with judge_session(JudgeSession(Judges(), sources, threshold=self._bound.threshold)):
                 evaluation = await evaluate(self._bound.call, row.evaluable)
         except Exception as error:  # a user's own evaluator may raise anything
-            found = outcome_of_exception(error)
-            return UnjudgedRow(row.id, found.outcome.value, found.reason)
+            failure = outcome_of_exception(error)
+            return UnjudgedRow(row.id, failure.outcome.value, failure.reason)
         return evaluation or UnjudgedRow(row.id, Outcome.SKIPPED.value, "nothing to compare")
 
 

@@ -54,10 +54,13 @@ class RiskAtCoverage:
     risk: float
 
 
-def _risk_coverage(found: Calibration, rows: int) -> tuple[RiskAtCoverage, ...]:
+def _risk_coverage(calibration: Calibration, rows: int) -> tuple[RiskAtCoverage, ...]:
     """The risk at each tenth of the rows, the surest scores first, up to all rows that were judged."""
     surest = sorted(
-        ((abs(score - found.threshold), passes(score, found.threshold) != label) for score, label in _pairs(found)),
+        (
+            (abs(score - calibration.threshold), passes(score, calibration.threshold) != label)
+            for score, label in _pairs(calibration)
+        ),
         key=lambda pair: -pair[0],
     )
     counts = sorted({*(rows * tenth // 10 for tenth in range(1, 11)), len(surest)})
@@ -68,82 +71,88 @@ def _risk_coverage(found: Calibration, rows: int) -> tuple[RiskAtCoverage, ...]:
     )
 
 
-def _pairs(found: Calibration) -> list[tuple[float, bool]]:
-    return list(zip(found.scores, found.labels, strict=True))
+def _pairs(calibration: Calibration) -> list[tuple[float, bool]]:
+    return list(zip(calibration.scores, calibration.labels, strict=True))
 
 
-def report_on(measured: Measurement) -> CalibrationReport:
+def calibration_report(measurement: Measurement) -> CalibrationReport:
     """Compute the report; raises `ValueError` if no row was judged."""
-    found = measured.calibration
-    verdicts = [passes(score, found.threshold) for score in found.scores]
-    suggestion = found.suggestion()
-    again = measured.again
+    calibration = measurement.calibration
+    verdicts = [passes(score, calibration.threshold) for score in calibration.scores]
+    suggestion = calibration.suggestion()
+    again = measurement.again
     return CalibrationReport(
-        judge_agreement(verdicts, found.labels),
-        auc(found.scores, found.labels),
+        judge_agreement(verdicts, calibration.labels),
+        auc(calibration.scores, calibration.labels),
         suggestion,
-        None if suggestion is None else judge_agreement(verdicts[1::2], found.labels[1::2]),
-        retest(*zip(*[[passes(each, found.threshold) for each in both] for both in again], strict=True))
+        None if suggestion is None else judge_agreement(verdicts[1::2], calibration.labels[1::2]),
+        retest(*zip(*[[passes(each, calibration.threshold) for each in both] for both in again], strict=True))
         if again
         else None,
-        _word_overlap(measured),
-        estimate([*(1.0 for _ in found.rows), *(0.0 for _ in range(_abstained(measured)))]),
-        _risk_coverage(found, len(found.rows) + _abstained(measured)),
+        _word_overlap(measurement),
+        estimate([*(1.0 for _ in calibration.rows), *(0.0 for _ in range(_abstention_count(measurement)))]),
+        _risk_coverage(calibration, len(calibration.rows) + _abstention_count(measurement)),
     )
 
 
-def _abstained(measured: Measurement) -> int:
-    return sum(row.outcome == "pending" for row in measured.unjudged)
+def _abstention_count(measurement: Measurement) -> int:
+    return sum(row.outcome == "pending" for row in measurement.unjudged)
 
 
-def _word_overlap(measured: Measurement) -> WordOverlap | None:
-    overlap = word_overlap(measured.rows)
+def _word_overlap(measurement: Measurement) -> WordOverlap | None:
+    overlap = word_overlap(measurement.rows)
     if overlap is None:
         return None
     name, shares = overlap
-    labels = measured.calibration.labels
+    labels = measurement.calibration.labels
     return WordOverlap(name, auc(shares, labels), suggest_threshold(shares, labels))
 
 
-def calibration_data(measured: Measurement, unlabelled: int) -> dict[str, Json]:
+def calibration_data(measurement: Measurement, unlabelled: int) -> dict[str, Json]:
     """The report as JSON, without the rows, which are in the store."""
-    found = measured.calibration
+    calibration = measurement.calibration
     data: dict[str, Json] = {
-        "judge": found.judge,
-        "evaluator": found.evaluator,
-        "threshold": found.threshold,
-        "prompt_versions": dict(found.versions),
-        "data": {"source": found.source, "fingerprint": found.data, "rows": len(found.rows), "unlabelled": unlabelled},
-        "unjudged": [to_json(row) for row in measured.unjudged],
+        "judge": calibration.judge,
+        "evaluator": calibration.evaluator,
+        "threshold": calibration.threshold,
+        "prompt_versions": dict(calibration.versions),
+        "data": {
+            "source": calibration.source,
+            "fingerprint": calibration.data,
+            "rows": len(calibration.rows),
+            "unlabelled": unlabelled,
+        },
+        "unjudged": [to_json(row) for row in measurement.unjudged],
     }
-    if not found.rows:
+    if not calibration.rows:
         return data
-    report = to_json(report_on(measured))
+    report = to_json(calibration_report(measurement))
     return {**data, **report, "usual": report["at_own_threshold"]}  # "usual": the name of earlier releases
 
 
-def calibration_lines(measured: Measurement, unlabelled: int) -> list[str]:
+def calibration_lines(measurement: Measurement, unlabelled: int) -> list[str]:
     """The report as lines of text."""
-    found = measured.calibration
-    if not found.rows:
+    calibration = measurement.calibration
+    if not calibration.rows:
         return [
-            f"{found.judge} judged none of the rows of {found.source}",
-            *_unscored_lines(measured.unjudged, unlabelled),
+            f"{calibration.judge} judged none of the rows of {calibration.source}",
+            *_unscored_lines(measurement.unjudged, unlabelled),
         ]
-    report = report_on(measured)
+    report = calibration_report(measurement)
     agreement = report.agreement
     single = max(agreement.base_rate, 1 - agreement.base_rate)
     lines = [
-        f"{found.judge} as judge of {found.evaluator} (threshold {found.threshold:g}): "
-        f"{plural(len(found.rows), 'row')} of {found.source}, {agreement.base_rate:.1%} labelled good by people",
+        f"{calibration.judge} as judge of {calibration.evaluator} (threshold {calibration.threshold:g}): "
+        f"{plural(len(calibration.rows), 'row')} of {calibration.source}, "
+        f"{agreement.base_rate:.1%} labelled good by people",
         "",
-        _line("coverage", report.coverage, f"the judge abstained from {plural(_abstained(measured), 'row')}"),
+        _line("coverage", report.coverage, f"the judge abstained from {plural(_abstention_count(measurement), 'row')}"),
         _line("accuracy", agreement.accuracy, f"{single:.3f} for always giving the same answer"),
         _line("Cohen's kappa", agreement.kappa, "0 means no better than chance"),
         _line("true-positive rate", agreement.true_positive_rate, "share of good rows that the judge passed"),
         _line("true-negative rate", agreement.true_negative_rate, "share of bad rows that the judge failed"),
         _line("AUC", report.auc, "how often a good row scores above a bad one"),
-        _retest_line(measured, report),
+        _retest_line(measurement, report),
         *_baseline_lines(report.baseline),
         "",
         *_threshold_lines(report),
@@ -151,20 +160,20 @@ def calibration_lines(measured: Measurement, unlabelled: int) -> list[str]:
         "risk by coverage, the surest scores first:",
         *(f"  {at.coverage:7.1%} of rows  {at.risk:6.1%} wrong" for at in report.risk_coverage),
     ]
-    return [*lines, *_unscored_lines(measured.unjudged, unlabelled)]
+    return [*lines, *_unscored_lines(measurement.unjudged, unlabelled)]
 
 
 def _line(title: str, value: Estimate | Interval | None, remark: str) -> str:
     return f"  {title:<20}{UNDEFINED_TEXT if value is None else f'{value!s:<22}{remark}'}"
 
 
-def _retest_line(measured: Measurement, report: CalibrationReport) -> str:
+def _retest_line(measurement: Measurement, report: CalibrationReport) -> str:
     if report.retest is not None:
         flips = report.retest.flips
-        found, rows = measured.calibration, plural(flips.count, "row")
-        flipped = f"{found.flips_at(found.threshold):,} of {rows} judged twice"
-        return _line("flips when retested", flips, f"{flipped}; 95% of scores moved by {found.noise:.2f} or less")
-    text = "never: this judge always gives the same answer" if measured.again is None else "not measured"
+        calibration, rows = measurement.calibration, plural(flips.count, "row")
+        flipped = f"{calibration.flips_at(calibration.threshold):,} of {rows} judged twice"
+        return _line("flips when retested", flips, f"{flipped}; 95% of scores moved by {calibration.noise:.2f} or less")
+    text = "never: this judge always gives the same answer" if measurement.again is None else "not measured"
     return f"  {'flips when retested':<20}{text}"
 
 

@@ -48,16 +48,16 @@ def with_quarantines(suite: Suite) -> Suite:
         return suite
     # `loading` adds the name of the file if two suites have one name.
     names = (suite.name, suite.name.removesuffix(f" ({suite.path.name})") if suite.path else suite.name)
-    found = {case: entry for (name, case), entry in _read_entries(path).items() if name in names}
+    entries = {case: entry for (name, case), entry in _read_entries(path).items() if name in names}
     known = {case.id for case in suite.cases}
     problems = [
         Problem(f"quarantines {case!r}, but {suite.name!r} has no such case{did_you_mean(case, known)}", path, line)
-        for case, (line, _) in found.items()
+        for case, (line, _) in entries.items()
         if case not in known
     ]
     if problems:
         raise InvalidSuite(problems)
-    quarantines = {case: quarantine for case, (_, quarantine) in found.items()}
+    quarantines = {case: quarantine for case, (_, quarantine) in entries.items()}
     return replace(suite, cases=tuple([_with_quarantine(case, quarantines.get(case.id)) for case in suite.cases]))
 
 
@@ -72,7 +72,7 @@ def read_quarantines(path: Path) -> dict[tuple[str, str], Quarantine]:
 
 def _read_entries(path: Path) -> dict[tuple[str, str], tuple[int, Quarantine]]:
     """By suite and case: the number of the line, and the quarantine."""
-    found: dict[tuple[str, str], tuple[int, Quarantine]] = {}
+    entries: dict[tuple[str, str], tuple[int, Quarantine]] = {}
     problems: list[Problem] = []
     for number, line in enumerate(read_text(path).splitlines(), 1):
         if not line.strip():
@@ -86,10 +86,10 @@ def _read_entries(path: Path) -> dict[tuple[str, str], tuple[int, Quarantine]]:
             problems.append(Problem(reason, path, number))
         else:
             quarantine = Quarantine(row["reason"], row["until"], row.get("owner"))
-            found[row["suite"], row["case"]] = number, quarantine
+            entries[row["suite"], row["case"]] = number, quarantine
     if problems:
         raise InvalidSuite(problems)
-    return found
+    return entries
 
 
 def write_quarantines(path: Path, quarantines: Mapping[tuple[str, str], Quarantine]) -> None:

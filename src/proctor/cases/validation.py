@@ -78,7 +78,7 @@ def _report(document: Document, pointer: Pointer, data: Json, error: Any, model:
     where = (*pointer, *place)
     if kind_of_error == "extra_forbidden":
         name = str(error["loc"][-1])
-        known = [name for found in models for name in found.model_fields]
+        known = [name for item in models for name in item.model_fields]
         document.unknown_key((*where, name), f"is not a known key{did_you_mean(name, known)}")
     elif kind_of_error == "missing":
         document.problem(where, f"needs {error['loc'][-1]!r}{_noun(models, str(error['loc'][-1]))}")
@@ -131,15 +131,15 @@ def _walk(data: Json, loc: Sequence[str | int], model: type[BaseModel]) -> tuple
     has_free_keys = False
     for at, part in enumerate(loc):
         if len(models) > 1 and isinstance(part, str):
-            models = [found for found in models if _is_alternative(found, part)] or models
+            models = [item for item in models if _is_alternative(item, part)] or models
         elif isinstance(data, Mapping) and isinstance(part, str) and part in data:
-            fields = [found.model_fields[part] for found in models if part in found.model_fields]
+            fields = [item.model_fields[part] for item in models if part in item.model_fields]
             if at == len(loc) - 1 and not fields and not has_free_keys:
                 break
             place.append(part)
             data = data[part]
             if fields:
-                models = [found for field in fields for found in _models_in(field.annotation)]
+                models = [item for field in fields for item in _models_in(field.annotation)]
             has_free_keys = any("dict[" in str(field.annotation) for field in fields)
         elif isinstance(data, Sequence) and isinstance(part, int) and part < len(data):
             place.append(part)
@@ -168,5 +168,5 @@ def _is_alternative(model: type[BaseModel], name: str) -> bool:
 
 def _noun(models: Sequence[type[BaseModel]], name: str) -> str:
     """The description of a missing key's field, if it has one."""
-    fields = [found.model_fields[name] for found in models if name in found.model_fields]
+    fields = [item.model_fields[name] for item in models if name in item.model_fields]
     return next((f" ({field.description})" for field in fields if field.description), "")

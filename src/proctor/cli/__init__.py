@@ -50,10 +50,10 @@ class LazyGroup(click.Group):
         return [command.name for command in shipped_commands().values() if command.section != HIDDEN]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        found = _find(cmd_name)
-        if found is None:
+        entry = _find(cmd_name)
+        if entry is None:
             return None
-        command: click.Command = load(found.target)
+        command: click.Command = load(entry.target)
         if isinstance(command, click.Group):
             with _plugin_errors():
                 for name, extra in commands_in_group(cmd_name):

@@ -128,7 +128,7 @@ def command(source: str, selection: CaseSelection, **values: Any) -> int:
         select = selection.case_filter([suite]) or CaseFilter()
         target = _target(suite, options.output, options.force) if not options.as_json else Path()
         before = read_bytes(suite.path)
-        offered = _offered(suite, select, options)
+        offered = _collect_proposals(suite, select, options)
     if options.as_json:
         say_json("proposal-row", [proposal.row() for proposal in offered])
         return 0
@@ -136,7 +136,7 @@ def command(source: str, selection: CaseSelection, **values: Any) -> int:
         _print_proposals(offered)
         say("error: no case has an answer to approve", err=True)
         return 4
-    accepted = _accepted(offered, options)
+    accepted = _collect_approvals(offered, options)
     return 0 if accepted is None else _write(suite, accepted, target, options.expect, before)
 
 
@@ -150,7 +150,7 @@ def _check(options: ApproveOptions) -> None:
 
 
 def _suite(source: str) -> Suite:
-    suites = _loaded(source)
+    suites = _load_suites(source)
     if len(suites) != 1:
         raise UsageError(f"{source} has {len(suites)} suites; name the file of one")
     for warning in suites[0].warnings:
@@ -158,7 +158,7 @@ def _suite(source: str) -> Suite:
     return suites[0]
 
 
-def _loaded(source: str) -> list[Suite]:
+def _load_suites(source: str) -> list[Suite]:
     """The suites of a file. Cases without expectations are allowed here: approving adds them."""
     try:
         return load([source])
@@ -180,22 +180,22 @@ def _target(suite: Suite, output: Path | None, force: bool) -> Path:
     return target
 
 
-def _offered(suite: Suite, select: CaseFilter, options: ApproveOptions) -> list[ApprovalProposal]:
+def _collect_proposals(suite: Suite, select: CaseFilter, options: ApproveOptions) -> list[ApprovalProposal]:
     configuration = command_configuration()
     folder = configuration.store(options.store)
     if options.run_id is not None:
-        found = from_run(folder, options.run_id, suite.name)
+        answers = from_run(folder, options.run_id, suite.name)
     else:
         how = RunOptions(defaults=configuration.settings, keep_secrets=configuration.values.get("keep_secrets", False))
-        found = run_unscored(suite, how, options.agent, select, folder)
-    run_id, agent, trials = found
+        answers = run_unscored(suite, how, options.agent, select, folder)
+    run_id, agent, trials = answers
     offered = proposals(suite, trials, run_id, agent, select)
     if not offered:
         raise UsageError("no case is selected")
     return offered
 
 
-def _accepted(offered: Sequence[ApprovalProposal], options: ApproveOptions) -> Accepted | None:
+def _collect_approvals(offered: Sequence[ApprovalProposal], options: ApproveOptions) -> Accepted | None:
     """The approved cases and who approved them; `None` if there is nobody to ask."""
     who = reviewer_name(options.by)
     if options.decisions is not None:
@@ -217,7 +217,7 @@ def _ask_all(offered: Sequence[ApprovalProposal], who: str) -> Accepted:
     say("y approves what the agent did, n or Enter leaves the case unchanged, q quits.\n")
     accepted: Accepted = {}
     for number, proposal in enumerate(offered, 1):
-        say(f"{number} of {len(offered)}  {_described(proposal)}")
+        say(f"{number} of {len(offered)}  {_proposal_text(proposal)}")
         if proposal.refusal:
             say("")
             continue
@@ -298,10 +298,10 @@ def _convert(whole: Suite, target: Path) -> None:
 
 def _print_proposals(offered: Sequence[ApprovalProposal]) -> None:
     for proposal in offered:
-        say(f"{_described(proposal)}\n")
+        say(f"{_proposal_text(proposal)}\n")
 
 
-def _described(proposal: ApprovalProposal) -> str:
+def _proposal_text(proposal: ApprovalProposal) -> str:
     """The case, which of several trials is shown, the current expectation, and what the agent did, turn by turn."""
     case, trial = proposal.case, proposal.trial
     facts: list[Fact] = [Fact("  shown", proposal.chosen)] if "," in proposal.chosen else []

@@ -137,7 +137,7 @@ def command(**values: Any) -> int:
         return _comment(_open(folder, options.after), None, options, targets)
     first, second = _open(folder, options.before), _open(folder, options.after)
     if options.rescored:
-        first, second = (_rescored(folder, side, options, configuration) for side in (first, second))
+        first, second = (_rescore_side(folder, side, options, configuration) for side in (first, second))
     select = options.selection.in_run(second.run)
     if options.case_id is not None:
         return _print_case(first, second, options.case_id, select, targets)
@@ -153,7 +153,7 @@ def _open(folder: Path, reference: str) -> ComparedAgent:
     return ComparedAgent(*open_run_reference(folder, reference))
 
 
-def _rescored(
+def _rescore_side(
     folder: Path, side: ComparedAgent, options: CompareOptions, configuration: Configuration
 ) -> ComparedAgent:
     """The same answers, rescored with the current suites, as a new run."""

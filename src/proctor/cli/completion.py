@@ -119,9 +119,9 @@ class _Completer(ShellComplete):
         command: click.Command = self.cli
         context = click.Context(self.cli)
         for word in args:
-            found = command.get_command(context, word) if isinstance(command, click.Group) else None
-            if found is not None:
-                command = found
+            subcommand = command.get_command(context, word) if isinstance(command, click.Group) else None
+            if subcommand is not None:
+                command = subcommand
         for parameter in command.params:
             if isinstance(parameter, click.Option) and FILE_NAMES.search(parameter.metavar or ""):
                 parameter.type = click.Path()

@@ -44,7 +44,7 @@ def validate(paths: tuple[str, ...], loads: bool, as_json: bool) -> int:
     """
     with read_configuration().environment(), reserve_stdout(as_json):
         suites, problems = _load_all(paths)
-        problems = in_file_order([*problems, *_unresolved(suites, loads)])
+        problems = in_file_order([*problems, *_reference_problems(suites, loads)])
     warnings = [warning for suite in suites for warning in suite.warnings]
     if as_json:
         say_json("validation", {"problems": list(map(_as_json, problems)), "warnings": list(map(_as_json, warnings))})
@@ -155,7 +155,7 @@ def _load_all(paths: Sequence[str]) -> tuple[list[Suite], list[Problem]]:
     return suites, problems
 
 
-def _unresolved(suites: Sequence[Suite], loads: bool) -> list[Problem]:
+def _reference_problems(suites: Sequence[Suite], loads: bool) -> list[Problem]:
     return [problem for suite in suites for problem in check_references(suite, load=loads)]
 
 

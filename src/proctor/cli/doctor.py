@@ -57,7 +57,7 @@ def command(paths: tuple[str, ...], load: bool, as_json: bool, store: str | None
         "settings": _settings(configuration),
         "store": _store(configuration.store(store)),
         "judge": _judge(RunOptions(default_judge=configuration.values.get("judge")), configuration),
-        "optional": {name: {"installed": _installed(name), "for": use} for name, use in OPTIONAL.items()},
+        "optional": {name: {"installed": _is_installed(name), "for": use} for name, use in OPTIONAL.items()},
     }
     with reserve_stdout(as_json):
         report["suites"] = [_suite(path, configuration, load) for path in paths]
@@ -116,11 +116,11 @@ def _suite(path: str, configuration: Configuration, loads: bool) -> dict[str, An
     problems = [str(problem) for suite in suites for problem in check_references(suite, options, load=loads)]
     checked: dict[str, Any] = {"path": path, "ok": not problems}
     checked["says"] = problems or [_describe(suite) for suite in suites]
-    settings = {suite.name: _resolved(suite, configuration) for suite in suites if suite.resolved}
+    settings = {suite.name: _suite_settings(suite, configuration) for suite in suites if suite.resolved}
     return checked | ({"agents": settings} if settings else {})
 
 
-def _resolved(suite: Suite, configuration: Configuration) -> dict[str, dict[str, Any]]:
+def _suite_settings(suite: Suite, configuration: Configuration) -> dict[str, dict[str, Any]]:
     """The settings that the suite's file takes from several sources; project settings override its defaults."""
     resolved = {}
     for key, setting in suite.resolved.items():
@@ -155,7 +155,7 @@ def _value_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _installed(name: str) -> bool:
+def _is_installed(name: str) -> bool:
     return find_spec(name) is not None
 
 

@@ -88,7 +88,7 @@ def command(
     if as_json or not is_interactive():
         return _list(read_gradebook(folder, run_id), case_ids, as_json)
     with open_gradebook(folder, run_id) as book:
-        waiting = _chosen(book, case_ids)
+        waiting = _select_scores(book, case_ids)
         return _conclude(book, _ask_all(book, waiting, who)) if waiting else _list(book, case_ids, as_json)
 
 
@@ -101,7 +101,7 @@ def _print_labels(folder: Path, run_id: str) -> int:
     return 0
 
 
-def _chosen(book: Gradebook, case_ids: tuple[str, ...]) -> list[PendingScore]:
+def _select_scores(book: Gradebook, case_ids: tuple[str, ...]) -> list[PendingScore]:
     """The ungraded scores of the named cases, or of all."""
     paths = {info.name: info.path for info in book.run.suites}
     check_names(case_ids, ((item.suite, paths.get(item.suite), item.case_id) for item in book.run.summaries))
@@ -114,12 +114,12 @@ def _chosen(book: Gradebook, case_ids: tuple[str, ...]) -> list[PendingScore]:
 
 
 def _list(book: Gradebook, case_ids: tuple[str, ...], as_json: bool) -> int:
-    waiting = _chosen(book, case_ids)
+    waiting = _select_scores(book, case_ids)
     if as_json:
         say_json("pending-row", [grading_row(item) for item in waiting])
         return 0
     for item in waiting:
-        say(f"{_title(item)}\n{_described(item)}\n")
+        say(f"{_title(item)}\n{_score_text(item)}\n")
     many = plural(len(waiting), "score needs", "scores need")
     say(f"{many} grading in run {book.run.id}" if waiting else f"no score needs grading in run {book.run.id}")
     return 0
@@ -130,7 +130,7 @@ def _ask_all(book: Gradebook, waiting: list[PendingScore], grader: str) -> int:
     say("Type a score from 0 to 1, or pass or fail. Enter skips, q quits.\n")
     done = 0
     for number, item in enumerate(waiting, 1):
-        say(f"{number} of {len(waiting)}  {_title(item)}\n{_described(item)}")
+        say(f"{number} of {len(waiting)}  {_title(item)}\n{_score_text(item)}")
         score = prompt(f"score (threshold {item.threshold:g}): ", read_score)
         if score is QUIT:
             break
@@ -159,7 +159,7 @@ def _title(item: PendingScore) -> str:
     return escape_line(f"{at.suite}/{at.case}{trial}{turn}  {at.evaluator}")
 
 
-def _described(item: PendingScore) -> str:
+def _score_text(item: PendingScore) -> str:
     facts = [Fact("  criteria", item.criteria), Fact("  input", value_text(item.question))]
     if item.expected is not UNSET:
         facts.append(Fact("  expected", value_text(item.expected)))

@@ -103,12 +103,12 @@ def command(folder: Path, name: str, ci: str | None) -> int:
         say("replace OWNER in that file with the GitHub account that hosts Proctor")
     if missing := _missing(template):
         say(f"install what it needs: pip install {' '.join(missing)}")
-    words = ["pytest", str(folder)] if name == "pytest" else ["proctor", "test", *_placed(template.paths, folder)]
+    words = ["pytest", str(folder)] if name == "pytest" else ["proctor", "test", *_expand_paths(template.paths, folder)]
     say(f"now run: {shlex.join(words)}")
     return 0
 
 
-def _placed(words: Sequence[str], folder: Path) -> list[str]:
+def _expand_paths(words: Sequence[str], folder: Path) -> list[str]:
     return [(folder / word[1:]).as_posix() if word.startswith("@") else word for word in words]
 
 
@@ -116,11 +116,11 @@ def _files(name: str, template: Template) -> Iterator[tuple[str, str]]:
     """The files of a template, its own and those of the plain one: path and text."""
     root = resources.files("proctor") / "templates"
     package, _, folder = template.folder.partition(":")
-    found = dict(_below(resources.files(package) / folder if package else root / name, ""))
+    files = dict(_below(resources.files(package) / folder if package else root / name, ""))
     for shared in template.shares:
-        if shared not in found:
-            found[shared] = (root / "plain" / f"{shared}{ENDING}").read_text(encoding="utf-8")
-    yield from sorted(found.items())
+        if shared not in files:
+            files[shared] = (root / "plain" / f"{shared}{ENDING}").read_text(encoding="utf-8")
+    yield from sorted(files.items())
     if template.has_schema:
         yield SCHEMA, resources.files("proctor").joinpath(f"schemas/{SCHEMA}").read_text(encoding="utf-8")
 
@@ -142,7 +142,7 @@ def _ci_file(ci: str, template: Template, folder: Path) -> dict[Path, str]:
     except ValueError:
         raise UsageError(f"{folder} is outside of {root}, where the {ci} workflow belongs") from None
     text = (resources.files("proctor") / "templates" / "ci" / f"{ci}{ENDING}").read_text(encoding="utf-8")
-    words = _placed(template.paths, own)
+    words = _expand_paths(template.paths, own)
     lines = "".join(f"\n            {word}" for word in words)
     filled = text.replace("{lines}", lines).replace("{words}", shlex.join(words))
     return {(root if root != here else Path()) / CI_FILES[ci]: filled}

@@ -66,13 +66,13 @@ def evaluators(name: str | None, show_all: bool, as_json: bool) -> int:
         if as_json:
             say_json("evaluator", _as_data(one))
         else:
-            say("\n".join(_described(one)))
+            say("\n".join(_description_lines(one)))
         return 0
     known = list(shipped_declarations())
     others = list(installed_declarations())
     if as_json:
-        found = [item for _, _, item in others if isinstance(item, Declaration)]
-        say_json("evaluator", [_as_data(item) for item in (*known, *found)])
+        declarations = [item for _, _, item in others if isinstance(item, Declaration)]
+        say_json("evaluator", [_as_data(item) for item in (*known, *declarations)])
         return 0
     main = [item for item in known if item.family in FAMILIES and not item.variant_of]
     more = [item for item in known if item not in main]
@@ -108,7 +108,7 @@ def _needs(item: Declaration) -> tuple[str, ...]:
 
 
 def _line(name: str, item: Declaration | UsageError) -> tuple[str, str]:
-    return (name, item.summary + _bracketed(_needs(item)) if isinstance(item, Declaration) else str(item))
+    return (name, item.summary + _needs_text(_needs(item)) if isinstance(item, Declaration) else str(item))
 
 
 def _say_section(title: str, rows: Sequence[tuple[str, str]]) -> None:
@@ -117,7 +117,7 @@ def _say_section(title: str, rows: Sequence[tuple[str, str]]) -> None:
         _say_rows(rows)
 
 
-def _bracketed(needs: Sequence[str]) -> str:
+def _needs_text(needs: Sequence[str]) -> str:
     return f"  [{', '.join(needs)}]" if needs else ""
 
 
@@ -131,7 +131,7 @@ def _say_rows(rows: Sequence[tuple[str, str]]) -> None:
             say(f"{first if number == 0 else '':<{column}}{line}")
 
 
-def _described(item: Declaration) -> Iterable[str]:
+def _description_lines(item: Declaration) -> Iterable[str]:
     yield item.name
     yield f"  {item.summary}"
     yield f"  needs       {', '.join(_needs(item)) or 'only an answer'}"
@@ -172,11 +172,11 @@ def _argument(example: Json) -> str:
 @json_option
 def formats(name: str | None, as_json: bool) -> int:
     """List the suite formats, or show NAME: which files it is read from, and whether Proctor can write it."""
-    found = _named(name, [_format(known) for known in all_formats()], "format")
+    rows = _select_rows(name, [_format(known) for known in all_formats()], "format")
     if as_json:
-        say_json("format-row", found)
+        say_json("format-row", rows)
         return 0
-    for item in found:
+    for item in rows:
         say(f"{item['name']:<9}  {item['summary']}")
         names = f"; named {', '.join(item['file_names'])}" if item["file_names"] else ""
         say(f"{'':<9}  read from {', '.join(item['endings']) or 'its own files'}{names}")
@@ -186,7 +186,7 @@ def formats(name: str | None, as_json: bool) -> int:
     return 0
 
 
-def _named(name: str | None, rows: list[dict[str, Any]], noun: str) -> list[dict[str, Any]]:
+def _select_rows(name: str | None, rows: list[dict[str, Any]], noun: str) -> list[dict[str, Any]]:
     """The row with this name, or all rows if there is no name."""
     if name is None:
         return rows
@@ -221,7 +221,7 @@ def agents(name: str | None, as_json: bool) -> int:
         }
         for adapter in shipped_adapters()
     ]
-    frameworks = _named(name, frameworks, "framework")
+    frameworks = _select_rows(name, frameworks, "framework")
     if as_json:
         ways = [{"for": use, "example": example} for use, example in _agent_kinds()]
         say_json("agents", {"agents": ways, "frameworks": frameworks, "installed": _packages_with_adapters()})

@@ -139,7 +139,7 @@ class Project:
     def list_cases(self, path: str = ".") -> dict[str, Json]:
         """The suites in a file or folder of the project, with the id, tags and line of each case, and any problems."""
         suites, problems = self._suites(path)
-        return bounded({"suites": [self._listed(suite) for suite in suites], "problems": problems})
+        return limit_size({"suites": [self._listed(suite) for suite in suites], "problems": problems})
 
     def _listed(self, suite: Suite) -> dict[str, Json]:
         return {
@@ -156,26 +156,26 @@ class Project:
 
     def show_run(self, run: str = "last") -> dict[str, Json]:
         """The verdict of a run, its suites, and each case that did not pass: why, where, and how to run it alone."""
-        found = self._run(run)
-        judged = verdict(found)
-        suites = [suite_data(info, suite) for info, suite in zip(found.suites, judged.suites, strict=True)]
-        report = {"run": run_data(found), "verdict": verdict_data(judged), "suites": suites}
-        return bounded({**report, "failures": failures(found, judged)})
+        stored_run = self._run(run)
+        run_verdict = verdict(stored_run)
+        suites = [suite_data(info, suite) for info, suite in zip(stored_run.suites, run_verdict.suites, strict=True)]
+        report = {"run": run_data(stored_run), "verdict": verdict_data(run_verdict), "suites": suites}
+        return limit_size({**report, "failures": failures(stored_run, run_verdict)})
 
     def show_case(self, case: str, run: str = "last") -> dict[str, Json]:
         """Every trial of one case in a run: input, answer, tool calls, expectation and scores."""
-        found = self._run(run)
-        ids = {item.case_id for item in found.summaries} | {f"{i.suite}/{i.case_id}" for i in found.summaries}
+        stored_run = self._run(run)
+        ids = {item.case_id for item in stored_run.summaries} | {f"{i.suite}/{i.case_id}" for i in stored_run.summaries}
         if case not in ids:
-            raise UsageError(f"run {found.id} has no case {case!r}{did_you_mean(case, ids)}")
-        trials = [t for t in found.trials if case in (t.case.id, f"{t.suite}/{t.case.id}")]
-        return bounded({"run": found.id, "trials": [trial_data(trial) for trial in trials]})
+            raise UsageError(f"run {stored_run.id} has no case {case!r}{did_you_mean(case, ids)}")
+        trials = [t for t in stored_run.trials if case in (t.case.id, f"{t.suite}/{t.case.id}")]
+        return limit_size({"run": stored_run.id, "trials": [trial_data(trial) for trial in trials]})
 
     def compare(self, before: str = "last~1", after: str = "last") -> dict[str, Json]:
         """What changed between two runs: verdict, broken, fixed and flaky cases; cases that still pass are counted."""
         comparison = compare_runs(self._run(before), self._run(after)).to_json()
         comparison["cases"] = [case for case in comparison["cases"] if case["group"] != Change.STILL_PASSING.value]
-        return bounded(comparison)
+        return limit_size(comparison)
 
     async def rerun(
         self, path: str, cases: list[str] | None = None, repeat: int = 1, fast: bool = False
@@ -200,8 +200,8 @@ class Project:
             errors = await self._proctor(words)
             if not report.is_file():
                 raise UsageError(errors[-MAX_ERROR:] or "the run ended without a report")
-            found = json.loads(report.read_text(encoding="utf-8"))
-        return bounded({name: found.get(name, []) for name in ("run", "verdict", "suites", "failures")})
+            document = json.loads(report.read_text(encoding="utf-8"))
+        return limit_size({name: document.get(name, []) for name in ("run", "verdict", "suites", "failures")})
 
     async def _proctor(self, words: list[str]) -> str:
         """Run `proctor` in its own process, where an agent that prints or crashes does no harm; returns its errors."""
@@ -250,15 +250,15 @@ class Project:
 
     def _inside(self, path: str | Path) -> Path:
         """The resolved path; raises `UsageError` if it is not inside the project or does not exist."""
-        found = (self.folder / path).resolve()
-        if not found.is_relative_to(self.folder.resolve()):
+        resolved = (self.folder / path).resolve()
+        if not resolved.is_relative_to(self.folder.resolve()):
             raise UsageError(f"{str(path)!r} is outside of the project folder")
-        if not found.exists():
+        if not resolved.exists():
             raise UsageError(f"no {str(path)!r} in the project folder")
-        return found
+        return resolved
 
 
-def bounded(data: Mapping[str, Json]) -> dict[str, Json]:
+def limit_size(data: Mapping[str, Json]) -> dict[str, Json]:
     """The data with long texts and lists cut; each cut says how long it was."""
     return {key: _cut(value) for key, value in data.items()}
 
@@ -267,7 +267,7 @@ def _cut(data: Json) -> Json:
     if isinstance(data, str):
         return data if len(data) <= MAX_TEXT else f"{data[:MAX_TEXT]}… ({len(data):,} characters in all)"
     if isinstance(data, dict):
-        return bounded(data)
+        return limit_size(data)
     if isinstance(data, list):
         items = [_cut(value) for value in data[:MAX_ITEMS]]
         return items if len(data) <= MAX_ITEMS else [*items, f"… ({len(data):,} in all)"]

@@ -29,7 +29,7 @@ from proctor.running.run import RunRequest
 from proctor.running.settings import RunOptions
 
 DEFAULTS = GateSettings()
-SMALLEST_DROP = 0.05
+DEFAULT_DROP = 0.05
 """The drop in pass rates to detect, by default."""
 EARLIER_KEYS = {"sees": "detectable_drops", "to_see_target": "to_detect_target"}
 """Keys of the JSON document that have a new name, which are written under both."""
@@ -42,7 +42,7 @@ class PlanRequest:
     run: RunRequest
     repeat: int = 1
     """Trials per case."""
-    drop: float = SMALLEST_DROP
+    drop: float = DEFAULT_DROP
     """The drop in pass rates to detect."""
 
 
@@ -123,7 +123,7 @@ def drop_to_detect(detect: float | None, see: float | None) -> float:
         if detect is not None:
             raise UsageError("--see is the old name of --detect; use only --detect")
     value = see if detect is None else detect
-    return SMALLEST_DROP if value is None else value
+    return DEFAULT_DROP if value is None else value
 
 
 def _lines(estimate: PowerEstimate, plan: Plan, source: str, parallel: int) -> list[str]:
@@ -137,9 +137,7 @@ def _lines(estimate: PowerEstimate, plan: Plan, source: str, parallel: int) -> l
         )
     for repeats, drop in estimate.detectable_drops.items():
         trials = f"{plural(repeats, 'trial')} per case"
-        detects = (
-            "no drop with certainty" if drop is None else f"a {drop * 100:.0f}-point drop in pass rates (80% power)"
-        )
+        detects = "no drop reliably" if drop is None else f"a {drop * 100:.0f}-point drop in pass rates (80% power)"
         lines.append(f"  {trials:<20} detects {detects}")
     lines.append(f"  to detect {estimate.target * 100:.0f} points: {_effort(estimate)}")
     lines.append(f"  a gated run takes {_cost(estimate, parallel)}")

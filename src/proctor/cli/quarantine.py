@@ -81,11 +81,11 @@ def _quarantine(reason: object, until: object, owner: object) -> Quarantine:
 
 def _find(suites: list[Suite], name: str) -> tuple[Suite, Case]:
     """A case by its id, or by suite/id or file::id if several suites have this id."""
-    found = [(s, case) for s in suites for case in s.cases if names_case(name, s.name, s.path, case.id)]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        names = ", ".join(f"{suite.name}/{case.id}" for suite, case in found)
+    matches = [(s, case) for s in suites for case in s.cases if names_case(name, s.name, s.path, case.id)]
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        names = ", ".join(f"{suite.name}/{case.id}" for suite, case in matches)
         raise UsageError(f"several cases are called {name!r}; name one of {names}")
     known = [case.id for suite in suites for case in suite.cases]
     raise UsageError(f"no case {name!r}{did_you_mean(name, known)}")

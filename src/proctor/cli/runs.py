@@ -99,23 +99,23 @@ def file_size(count: int) -> str:
 
 def _print_suite(stored: Store, suite: str, limit: int, as_json: bool) -> int:
     """Print the history of one suite, with its trend."""
-    found = list(islice(suite_history(stored, suite), limit))
-    if not found:
+    history = list(islice(suite_history(stored, suite), limit))
+    if not history:
         known = suite_names(stored)
         raise UsageError(f"no run of a suite {suite!r} in {stored.folder}{did_you_mean(suite, known)}")
-    states = [_state(run.run) for run in found]
+    states = [_state(run.run) for run in history]
     if as_json:
-        say_json("suite-run-row", [_history_as_json(run) for run in found])
+        say_json("suite-run-row", [_history_as_json(run) for run in history])
         return 0
-    rates = [_rate(run, state) for run, state in zip(found, states, strict=True)]
+    rates = [_rate(run, state) for run, state in zip(history, states, strict=True)]
     width, widest = max(map(len, rates)), max(8, *map(len, states))
-    for run, state, rate in zip(found, states, rates, strict=True):
+    for run, state, rate in zip(history, states, rates, strict=True):
         when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(run.run.started_at))
         scores = "  ".join(f"{name} {mean:.3f}" for name, mean in run.scores.items())
         agent = f"{run.agent} {run.agent_fingerprint[:8]}"
         outcome = state if state in UNFINISHED else run.outcome
         say(f"{run.run.id}  {when}  {outcome:<{widest}}  {rate:<{width}}  {scores}  {agent}")
-    _print_trend(found)
+    _print_trend(history)
     return 0
 
 
@@ -127,12 +127,12 @@ def _rate(run: SuiteHistoryEntry, state: str) -> str:
     return "no result" if run.pass_rate is None else f"{run.passed:,} of {run.cases:,} passed ({run.pass_rate:.0%})"
 
 
-def _print_trend(found: list[SuiteHistoryEntry]) -> None:
+def _print_trend(history: list[SuiteHistoryEntry]) -> None:
     """Print the pass rates as a sparkline, if there are at least three."""
-    known = [run.pass_rate for run in reversed(found) if run.pass_rate is not None]
-    if len(known) > 2:
-        picture = sparkline(known, 0.0, 1.0, unicode=supports_unicode(sys.stdout))
-        say(f"pass rate  {picture}  {known[0]:.0%} to {known[-1]:.0%}, oldest to latest")
+    pass_rates = [run.pass_rate for run in reversed(history) if run.pass_rate is not None]
+    if len(pass_rates) > 2:
+        picture = sparkline(pass_rates, 0.0, 1.0, unicode=supports_unicode(sys.stdout))
+        say(f"pass rate  {picture}  {pass_rates[0]:.0%} to {pass_rates[-1]:.0%}, oldest to latest")
 
 
 def _history_as_json(run: SuiteHistoryEntry) -> dict[str, object]:
@@ -244,18 +244,18 @@ def import_command(files: tuple[str, ...], as_json: bool, store: str | None) -> 
 def delete_command(run_ids: tuple[str, ...], yes: bool, store: str | None) -> int:
     """Delete stored runs with their trials and traces. Baselines and exported files are not changed."""
     stored = Store(read_configuration().store(store), create=False)
-    found = {run.id: run for run in map(stored.find_run, run_ids)}
-    for run in found.values():
+    runs = {run.id: run for run in map(stored.find_run, run_ids)}
+    for run in runs.values():
         if run.status is RunStatus.RUNNING:
             raise UsageError(f"run {run.id} is still in progress; stop it first")
     if not yes:
         if not is_interactive():
             raise UsageError("deleting cannot be undone; add --yes to confirm")
-        for run in found.values():
+        for run in runs.values():
             state = _state(run)
             say(_line(run, state, _counts(run, state)))
-        click.confirm(f"Delete {plural(len(found), 'run')}?", abort=True)
-    stored.delete_runs(list(found.values()))
-    for run in found.values():
+        click.confirm(f"Delete {plural(len(runs), 'run')}?", abort=True)
+    stored.delete_runs(list(runs.values()))
+    for run in runs.values():
         say(f"deleted run {run.id}")
     return 0

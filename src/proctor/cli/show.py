@@ -93,7 +93,7 @@ def command(record_to: str | None, **values: Any) -> int:
     if options.judge_calls:
         return _print_judge_calls(run, store, options)
     if options.reports:
-        selection = _filtered(run, options)
+        selection = _filter_run(run, options)
         result = verdict(run) if selection is run else verdict_on_part(run, selection)
         for path in write_reports(selection, result, options.reports, {}):
             say(f"report: {path}", err=True)
@@ -103,7 +103,7 @@ def command(record_to: str | None, **values: Any) -> int:
 
 
 def _print_run(run: Run, result: RunVerdict, options: ShowOptions) -> None:
-    trials = _selected(run, options)
+    trials = _select_trials(run, options)
     counts = Counter((summary.suite, summary.case_id) for summary in run.summaries)
     run.planned_trials = {address: count for address, count in counts.items() if count > 1}
     terminal = PlainTerminal(sys.stdout, quiet=options.quiet, verbose=options.verbose)
@@ -117,7 +117,7 @@ def _print_judge_calls(run: Run, store: Store, options: ShowOptions) -> int:
     targets = options.reports
     if other := [f"--{name}" for name in targets if name != "json"]:
         raise UsageError(f"--judge-calls can be combined with --json only, not with {' and '.join(other)}")
-    trials = _selected(run, options)
+    trials = _select_trials(run, options)
     calls = StoredJudgeCalls(store.path)
     if targets:
         chosen = list(trials)
@@ -140,11 +140,11 @@ def _write_text(text: str, target: str) -> None:
     write_documents({"json": target}, {"json": lambda out: out.write(text)}, "the report")
 
 
-def _filtered(run: Run, options: ShowOptions) -> Run:
+def _filter_run(run: Run, options: ShowOptions) -> Run:
     """The run with only the selected cases, for reports."""
     if options.selection == CaseSelection() and not options.failed:
         return run
-    trials = Trials(lambda _: _selected(run, options))
+    trials = Trials(lambda _: _select_trials(run, options))
     selected_keys = {(trial.suite, trial.case.id, trial.number) for trial in trials}
     summaries = [item for item in run.summaries if (item.suite, item.case_id, item.number) in selected_keys]
     counts, selected = (Counter(item.suite for item in items) for items in (run.summaries, summaries))
@@ -152,7 +152,7 @@ def _filtered(run: Run, options: ShowOptions) -> Run:
     return replace(run, suites=tuple(suites), summaries=summaries, trials=trials)
 
 
-def _selected(run: Run, options: ShowOptions) -> Iterator[TrialResult]:
+def _select_trials(run: Run, options: ShowOptions) -> Iterator[TrialResult]:
     """The selected trials; raises `UsageError` if no case is selected."""
     selects = options.selection.in_run(run)
     if selects is not None and not any(selects(trial.suite, trial.case) for trial in run.trials):

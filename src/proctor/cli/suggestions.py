@@ -38,10 +38,10 @@ def _completion(find: Callable[[click.Context, str], Iterable[str | CompletionIt
 
     @functools.wraps(find)
     def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        found = list(dict.fromkeys(find(ctx, incomplete)))
-        if ANY_FILE in found:
+        values = list(dict.fromkeys(find(ctx, incomplete)))
+        if ANY_FILE in values:
             return [ANY_FILE]
-        return [CompletionItem(value) for value in found if isinstance(value, str) and value.startswith(incomplete)]
+        return [CompletionItem(value) for value in values if isinstance(value, str) and value.startswith(incomplete)]
 
     return complete
 

@@ -33,10 +33,10 @@ def format_for(target: Path) -> str:
                 f"{target.name!r} is a name of {known.name} files, which Proctor only reads; choose a name for native "
                 f"(such as {target.name.partition('.')[0]}.proctor.yaml) or csv"
             )
-    found = next((known.name for known in WRITABLE_FORMATS.values() if target.suffix in known.suffixes), None)
-    if found is None:
+    format_name = next((known.name for known in WRITABLE_FORMATS.values() if target.suffix in known.suffixes), None)
+    if format_name is None:
         raise UsageError(f"cannot tell the format from {target.name!r}; add --to {'|'.join(sorted(WRITABLE_FORMATS))}")
-    return found
+    return format_name
 
 
 def write_suites(suites: list[Suite], form: str, target: Path) -> SuiteText:

@@ -128,12 +128,12 @@ class TestOptions:
         )
 
     def _cluster(self, configuration: Configuration) -> ClusterOptions | None:
-        found = self.cluster.settings(configuration, self.workers or 0)
-        if found is not None and self.isolate:
+        settings = self.cluster.settings(configuration, self.workers or 0)
+        if settings is not None and self.isolate:
             raise UsageError(
                 "--isolate runs each trial in a local process and cannot be combined with --workers or --cluster"
             )
-        return found
+        return settings
 
     def gate_request(self, configuration: Configuration) -> GateSettings | None:
         """The settings of the gate, or None for a run without it; raises `UsageError` for conflicting options."""

@@ -155,7 +155,7 @@ def _show(stored: Store, trace_id: str, verbose: bool, as_json: bool) -> int:
         say_json("trace", document)
         return 0
     say(f"trace {row.id}  {row.title}" + (f"  (run {row.run})" if row.run else ""))
-    say(f"{_when(row)}, {row.duration_ms:,.0f} ms, {_counted(row.spans, 'span')}{_failed(row)}{_summary(spans)}")
+    say(f"{_when(row)}, {row.duration_ms:,.0f} ms, {_counted(row.spans, 'span')}{_errors_text(row)}{_summary(spans)}")
     for name in ("problem", "cut"):
         if row.info.get(name):
             say(f"note: {row.info[name]}")
@@ -179,7 +179,7 @@ def _summary(spans: tuple[Span, ...]) -> str:
 
 def _line(row: TraceRow) -> str:
     return (
-        f"{row.id}  {_when(row)}  {row.duration_ms:>9,.0f} ms  {_counted(row.spans, 'span'):>9}{_failed(row)}"
+        f"{row.id}  {_when(row)}  {row.duration_ms:>9,.0f} ms  {_counted(row.spans, 'span'):>9}{_errors_text(row)}"
         f"  {row.title}"
     )
 
@@ -188,7 +188,7 @@ def _when(row: TraceRow) -> str:
     return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(row.started_at))
 
 
-def _failed(row: TraceRow) -> str:
+def _errors_text(row: TraceRow) -> str:
     return f", {row.errors} failed" if row.errors else ""
 
 
@@ -251,17 +251,17 @@ def read_arguments(source: str) -> dict[str, Any]:
 def import_traces(store: Store, paths: Sequence[str]) -> list[tuple[str, bool]]:
     """Store the traces of all files, or none if a file cannot be read; returns each id and whether it is new."""
     problems: list[Problem] = []
-    found: list[tuple[tuple[Span, ...], Mapping[str, Json]]] = []
+    traces_with_info: list[tuple[tuple[Span, ...], Mapping[str, Json]]] = []
     for path in paths:
         try:
             traces = read_trace_file(Path(path))
         except InvalidSuite as error:
             problems.extend(error.problems)
             continue
-        found += [(trace.spans, {**trace.trial, "file": Path(path).name}) for trace in traces]
+        traces_with_info += [(trace.spans, {**trace.trial, "file": Path(path).name}) for trace in traces]
     if problems:
         raise InvalidSuite(problems)
-    return store.traces.add_all(found)
+    return store.traces.add_all(traces_with_info)
 
 
 def export_traces(store: Store, run_id: str, output: str | None) -> tuple[str, int]:

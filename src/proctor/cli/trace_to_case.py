@@ -105,7 +105,7 @@ def _write(text: str, output: str | None, noun: str) -> None:
 
 def proposal_from_file(path: str) -> EntryProposal:
     """An entry from the only trace of a file."""
-    traces = [found.spans for found in read_trace_file(Path(path))]
+    traces = [trace.spans for trace in read_trace_file(Path(path))]
     if len(traces) > 1:
         raise UsageError(f"{path} has {len(traces)} traces; import it with `proctor trace import`, then use --trace ID")
     return proposal_from_spans(traces[0] if traces else ())

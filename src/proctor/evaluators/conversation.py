@@ -42,11 +42,11 @@ class RoleAdherence(JudgedEvaluator):
         role, turns = self._role(evaluable), exchanges_with_answers(evaluable)
         material: dict[str, Texts] = {"role": role, "line": lines_of(turns)}
         reply = await judge.ask(yes_no_questions("role-adherence", f"{LINES}\n{ROLE}", material, len(turns)))
-        found = [
+        findings = [
             Finding(answer_of(exchange), "in role" if holds else "out of role", holds, reason)
             for exchange, (holds, reason) in zip(turns, verdicts_in_order(reply), strict=True)
         ]
-        return mean_of_findings(found, "answers stay in the role", role=role)
+        return mean_of_findings(findings, "answers stay in the role", role=role)
 
     def _role(self, evaluable: Evaluable) -> str:
         metadata = evaluable.eval_metadata or {}
@@ -70,13 +70,13 @@ class KnowledgeRetention(JudgedEvaluator):
         if not reply.facts:
             raise NothingToCompare("the user stated no facts")
         first = min(fact.turn for fact in reply.facts)
-        found = [
+        findings = [
             Finding(answer_of(turns[item.number - 1]), _RETAINED[item.forgot], item.forgot == "no", item.reason)
             for item in sorted(reply.verdicts, key=lambda verdict: verdict.number)
             if item.number >= first
         ]
         facts = [{"turn": fact.turn, "text": fact.text} for fact in reply.facts]
-        return mean_of_findings(found, "answers forget nothing", facts=facts)
+        return mean_of_findings(findings, "answers forget nothing", facts=facts)
 
 
 _RETAINED = {"yes": "forgot", "no": "remembers"}
@@ -94,11 +94,11 @@ class ConversationCompleteness(JudgedEvaluator):
         reply = await judge.ask(completeness({"line": transcript(exchanges_of(evaluable))}))
         if not reply.intentions:
             raise NothingToCompare("the user requested nothing")
-        found = [
+        findings = [
             Finding(item.text, _SATISFIED[item.satisfied], item.satisfied == "yes", item.reason)
             for item in reply.intentions
         ]
-        return mean_of_findings(found, "requests were satisfied")
+        return mean_of_findings(findings, "requests were satisfied")
 
 
 _SATISFIED = {"yes": "satisfied", "no": "not satisfied"}

@@ -118,18 +118,18 @@ class Declaration:
     def parameters(self) -> tuple[Parameter, ...]:
         """The parameters that a file may set."""
         try:
-            found = inspect.signature(self.target).parameters.values()
+            parameters = inspect.signature(self.target).parameters.values()
         except (TypeError, ValueError):
             return ()
         # The first parameter of a function is what it evaluates.
-        evaluable = () if isinstance(self.target, type) else tuple(found)[:1]
+        evaluable = () if isinstance(self.target, type) else tuple(parameters)[:1]
         members = fields(self.target) if is_dataclass(self.target) else ()
-        made = {item.name: item.default_factory() for item in members if item.default_factory is not MISSING}
+        defaults = {item.name: item.default_factory() for item in members if item.default_factory is not MISSING}
         return tuple(
             Parameter(
-                p.name, p.default is p.empty, to_json(made.get(p.name, None if p.default is p.empty else p.default))
+                p.name, p.default is p.empty, to_json(defaults.get(p.name, None if p.default is p.empty else p.default))
             )
-            for p in found
+            for p in parameters
             if p.name not in HIDDEN_PARAMETERS and p not in evaluable
         )
 
@@ -286,29 +286,29 @@ def undecorated(target: Any) -> Any:
 def _declare(settings: Mapping[str, Any], target: Any) -> Any:
     """Put the declaration on a class or function."""
     known = declaration_of(target)
-    given = {name: value for name, value in settings.items() if value is not None}
-    _check(given)
-    if "name" in given:
-        given["title"] = given.pop("name")
-    if isinstance(given.get("needs"), str):
-        given["needs"] = (given["needs"],)
-    if "version" in given:
-        given["version"] = str(given["version"])
-    target.declaration = declared = replace(known, **given)
+    values = {name: value for name, value in settings.items() if value is not None}
+    _check(values)
+    if "name" in values:
+        values["title"] = values.pop("name")
+    if isinstance(values.get("needs"), str):
+        values["needs"] = (values["needs"],)
+    if "version" in values:
+        values["version"] = str(values["version"])
+    target.declaration = declared = replace(known, **values)
     if isinstance(target, type):
         # Any callable may have these attributes; other code reads them from instances.
         target.default_threshold = declared.threshold  # type: ignore[attr-defined]
-        if "scope" in given:
+        if "scope" in values:
             target.scope = declared.scope  # type: ignore[attr-defined]
     return target
 
 
-def _check(given: Mapping[str, Any]) -> None:
-    threshold = given.get("threshold", 0.0)
+def _check(values: Mapping[str, Any]) -> None:
+    threshold = values.get("threshold", 0.0)
     if isinstance(threshold, bool) or not isinstance(threshold, (int, float)) or not 0 <= threshold <= 1:
         raise ValueError(f"threshold must be between 0 and 1, not {threshold!r}")
-    if given.get("scope", "turn") not in ("turn", "case"):
-        raise ValueError(f"scope must be 'turn' or 'case', not {given['scope']!r}")
+    if values.get("scope", "turn") not in ("turn", "case"):
+        raise ValueError(f"scope must be 'turn' or 'case', not {values['scope']!r}")
 
 
 def _copy(target: Any) -> Any:

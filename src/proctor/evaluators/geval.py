@@ -97,12 +97,12 @@ class GEval(JudgedEvaluator):
             reply = await judge.ask(strict)
             return Evaluation(float(reply.verdict == "yes"), reply.reason, details)
         lowest, highest = self.ends
-        asked = MARK_PROMPT.format(lowest=lowest, highest=highest, **words) + self._meaning()
+        prompt = MARK_PROMPT.format(lowest=lowest, highest=highest, **words) + self._meaning()
         # 12 of 10 means full marks; 85 of 10 is another scale and is refused.
         slack = (highest - lowest) / 2
-        question = mark_question("geval", asked, material, lowest, highest, slack)
-        marked = await judge.ask(question)
-        return Evaluation(marked.share(lowest, highest), marked.reason, {**details, "mark": marked.mark})
+        question = mark_question("geval", prompt, material, lowest, highest, slack)
+        mark = await judge.ask(question)
+        return Evaluation(mark.share(lowest, highest), mark.reason, {**details, "mark": mark.mark})
 
     @property
     def ends(self) -> tuple[int, int]:
@@ -115,9 +115,9 @@ class GEval(JudgedEvaluator):
             return self.evaluation_steps
         parts = ", ".join(MATERIAL_NAMES[part] for part in self.evaluation_params)
         criteria = str(self.criteria)
-        asked = steps_question("geval-steps", STEPS_PROMPT.format(parts=parts, criteria=criteria), criteria, parts)
+        question = steps_question("geval-steps", STEPS_PROMPT.format(parts=parts, criteria=criteria), criteria, parts)
         try:
-            reply = await judge.ask(asked)
+            reply = await judge.ask(question)
         except InvalidReply as error:
             raise InvalidReply(f"{error}; you can write the steps yourself in evaluation_steps", error.reply) from error
         return tuple(step for step in reply.steps if step.strip())
@@ -127,11 +127,11 @@ class GEval(JudgedEvaluator):
         return BANDS_PROMPT.format(bands="\n".join(lines)) if lines else ""
 
 
-def read_bands(given: Any) -> tuple[ScoreBand, ...]:
+def read_bands(value: Any) -> tuple[ScoreBand, ...]:
     """The bands of a rubric in order; raises `ValueError` if they overlap, or leave no room between the ends."""
-    if isinstance(given, (str, Mapping)) or not isinstance(given, Sequence):
+    if isinstance(value, (str, Mapping)) or not isinstance(value, Sequence):
         raise ValueError("rubric must be a list of objects with score_range and expected_outcome")
-    bands = sorted((_band(item, index) for index, item in enumerate(given)), key=lambda band: band.lowest)
+    bands = sorted((_band(item, index) for index, item in enumerate(value)), key=lambda band: band.lowest)
     for before, after in pairwise(bands):
         if after.lowest <= before.highest:
             ranges = f"{before.lowest} to {before.highest} and {after.lowest} to {after.highest}"
@@ -156,21 +156,21 @@ def _band(item: Any, index: int) -> ScoreBand:
     return ScoreBand(ends[0], ends[1], outcome)  # type: ignore[index]
 
 
-def _texts(name: str, given: Any) -> tuple[str, ...]:
-    if given is None:
+def _texts(name: str, value: Any) -> tuple[str, ...]:
+    if value is None:
         return ()
-    if isinstance(given, str) or not all(isinstance(item, str) and item.strip() for item in given):
-        raise ValueError(f"{name} must be a list of texts, not {given!r:.80}")
-    return tuple(given)
+    if isinstance(value, str) or not all(isinstance(item, str) and item.strip() for item in value):
+        raise ValueError(f"{name} must be a list of texts, not {value!r:.80}")
+    return tuple(value)
 
 
-def _parts(given: Any) -> tuple[str, ...]:
+def _parts(value: Any) -> tuple[str, ...]:
     """The parts by name; enumerations of other tools say theirs by `value`."""
-    listed = _texts("evaluation_params", [getattr(part, "value", part) for part in given or ()])
+    listed = _texts("evaluation_params", [getattr(part, "value", part) for part in value or ()])
     unknown = [part for part in listed if part not in CASE_PARTS]
     if unknown or not listed:
-        said = f", not {unknown[0]!r}" if unknown else ""
-        raise ValueError(f"evaluation_params must be some of {', '.join(CASE_PARTS)}{said}")
+        hint = f", not {unknown[0]!r}" if unknown else ""
+        raise ValueError(f"evaluation_params must be some of {', '.join(CASE_PARTS)}{hint}")
     return tuple(dict.fromkeys(listed))
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 def collect_declarations(package: str) -> list[Declaration]:
     """Every evaluator that a module of the package declares, in the order of families, files and lines."""
-    found: dict[str, Declaration] = {}
+    by_name: dict[str, Declaration] = {}
     for module_name in _modules(package):
         module = importlib.import_module(module_name)
         for value in vars(module).values():
@@ -39,20 +39,22 @@ def collect_declarations(package: str) -> list[Declaration]:
             if not isinstance(own, Declaration) or value.__module__ != module_name:
                 continue
             for name in (own.name, *own.also):
-                if name in found:
-                    raise SystemExit(f"{module_name}: another evaluator is already called {name}: {found[name].target}")
-                found[name] = own
+                if name in by_name:
+                    raise SystemExit(
+                        f"{module_name}: another evaluator is already called {name}: {by_name[name].target}"
+                    )
+                by_name[name] = own
             _check_example(own)
     order = list(FAMILIES)
-    distinct = {id(item): item for item in found.values()}.values()
+    distinct = {id(item): item for item in by_name.values()}.values()
     return sorted(distinct, key=lambda item: order.index(item.family) if item.family in order else len(order))
 
 
 def _modules(package: str) -> Iterator[str]:
     root = importlib.import_module(package)
-    for found in pkgutil.walk_packages(root.__path__, f"{package}."):
-        if found.name.rpartition(".")[2] not in ("__main__", "_index"):
-            yield found.name
+    for module in pkgutil.walk_packages(root.__path__, f"{package}."):
+        if module.name.rpartition(".")[2] not in ("__main__", "_index"):
+            yield module.name
 
 
 def _check_example(item: Declaration) -> None:
@@ -84,15 +86,15 @@ def generated_files() -> dict[Path, str]:
     """Every file that is derived from declarations, and what must be in it."""
     source = Path(__file__).parents[2]
     own = collect_declarations(PACKAGE)
-    found = {Path(__file__).with_name("_index.py"): render_index(own)}
+    files = {Path(__file__).with_name("_index.py"): render_index(own)}
     for name in plugins.SHIPPED:
         package, _, module = name.rpartition(".")
         # A plugin that is one module, with no folder of its own, names its evaluators itself.
         if module == "plugin" and (items := collect_declarations(package)):
-            found[source.joinpath(*package.split("."), "_index.py")] = render_index(items)
+            files[source.joinpath(*package.split("."), "_index.py")] = render_index(items)
     listed = [item for item in own if item.family in FAMILIES and not item.variant_of]
-    found[source / SCHEMA] = schema_text({item.name: item.summary for item in listed})
-    return found
+    files[source / SCHEMA] = schema_text({item.name: item.summary for item in listed})
+    return files
 
 
 def main(arguments: list[str]) -> int:

@@ -165,8 +165,8 @@ def _equal_pairs(expected: list[Json], got: list[Json]) -> list[Pair]:
         places[_identity(got[index])].append(index)
     pairs = []
     for index, item in enumerate(expected):
-        if found := places.get(_identity(item)):
-            pairs.append(Pair(index, found.pop(), 1.0))
+        if indices := places.get(_identity(item)):
+            pairs.append(Pair(index, indices.pop(), 1.0))
     return pairs
 
 

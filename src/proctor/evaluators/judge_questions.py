@@ -114,8 +114,8 @@ class StepsServeCriteria:
         own = [
             word for word in self.criteria.split() if not shares_word(word, f"{self.parts} {GENERIC_CRITERIA_WORDS}")
         ]
-        wanted = " ".join(own)
-        if self._is_english and shares_word(wanted, wanted) and not any(shares_word(step, wanted) for step in steps):
+        words = " ".join(own)
+        if self._is_english and shares_word(words, words) and not any(shares_word(step, words) for step in steps):
             return "no step is about the criteria; write what to look for by the criteria"
         return duplicate_complaint("steps", steps)
 

@@ -133,8 +133,8 @@ class JudgedEvaluator:
         in_force = threshold_in_force(self.default_threshold, caller=threshold)
         # Without a threshold the caller may compare with any, so only a clear failure is certain.
         if passes(best, in_force) and (threshold is None or not passes(evaluation.score, in_force)):
-            found = [item for item in evaluation.details.get("findings", ()) if item["verdict"] == CANNOT_TELL]
-            placed = [": ".join(filter(None, (item["text"], item.get("reason", "")))) for item in found]
+            undecided = [item for item in evaluation.details.get("findings", ()) if item["verdict"] == CANNOT_TELL]
+            placed = [": ".join(filter(None, (item["text"], item.get("reason", "")))) for item in undecided]
             raise CannotTell(abstention_message(judge.name, placed))
         return evaluation
 
@@ -148,8 +148,8 @@ class JudgedEvaluator:
 
 def _judge_hint() -> str:
     """What to write after `--judge`: a provider whose key is set, if there is one."""
-    found = available_judges()
-    return " provider:model" if not found else "".join(f" {name} ({key} is set)" for name, key in found[:1])
+    judges = available_judges()
+    return " provider:model" if not judges else "".join(f" {name} ({key} is set)" for name, key in judges[:1])
 
 
 def _abstention_reason(error: JudgeFailed, votes: Sequence[Vote]) -> str:
@@ -177,9 +177,9 @@ def _error_details(error: JudgeFailed) -> dict[str, Json]:
 
 def total_usage(calls: Sequence[JudgeCall]) -> dict[str, Json]:
     """The usage of all calls that were not cached. The total cost is known only if the cost of each is."""
-    made = [call.usage for call in calls if not call.cached and call.usage != Usage()]
-    total = sum(made, Usage())
-    if any(usage.cost_usd is None for usage in made):
+    usages = [call.usage for call in calls if not call.cached and call.usage != Usage()]
+    total = sum(usages, Usage())
+    if any(usage.cost_usd is None for usage in usages):
         total = replace(total, cost_usd=None)
     return total.to_json()
 

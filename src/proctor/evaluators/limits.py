@@ -34,17 +34,17 @@ class Limits:
             raise ValueError("set at least one of seconds, tokens, input_tokens, output_tokens, usd, tool_calls")
 
     def _limits(self) -> list[MaxLatency | MaxTokens | MaxCost | MaxSteps]:
-        found: list[MaxLatency | MaxTokens | MaxCost | MaxSteps] = []
+        limits: list[MaxLatency | MaxTokens | MaxCost | MaxSteps] = []
         if self.seconds is not None:
-            found.append(MaxLatency(self.seconds))
+            limits.append(MaxLatency(self.seconds))
         tokens = (self.tokens, self.input_tokens, self.output_tokens)
         if any(limit is not None for limit in tokens):
-            found.append(MaxTokens(*tokens))
+            limits.append(MaxTokens(*tokens))
         if self.usd is not None:
-            found.append(MaxCost(self.usd))
+            limits.append(MaxCost(self.usd))
         if self.tool_calls is not None:
-            found.append(MaxSteps(self.tool_calls))
-        return found
+            limits.append(MaxSteps(self.tool_calls))
+        return limits
 
     def __call__(self, evaluable: Evaluable) -> Evaluation:
         within: list[Evaluation] = []
@@ -52,15 +52,15 @@ class Limits:
         unknown: list[str] = []
         for limit in self._limits():
             try:
-                found = limit(evaluable)
+                evaluation = limit(evaluable)
             except NothingToCompare as error:
                 unknown.append(str(error))
             else:
-                (within if found.score else exceeded).append(found)
+                (within if evaluation.score else exceeded).append(evaluation)
         if unknown and not exceeded:
             raise NothingToCompare("; ".join(unknown))
-        reason = "; ".join(found.reasoning for found in exceeded or within)
-        return Evaluation(float(not exceeded), reason, {"limits": [found.details for found in (*exceeded, *within)]})
+        reason = "; ".join(item.reasoning for item in exceeded or within)
+        return Evaluation(float(not exceeded), reason, {"limits": [item.details for item in (*exceeded, *within)]})
 
 
 @evaluator(family="limits", variant_of="Limits", threshold=1.0, scope="case", example={"seconds": 5})

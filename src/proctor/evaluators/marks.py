@@ -65,12 +65,12 @@ class MarkEvaluator(JudgedEvaluator):
         material = self._material(evaluable)
         if not answer_text(evaluable).strip():
             return Evaluation(0.0, "the answer is empty")
-        asked = (
+        prompt = (
             self.instructions
             if self.custom_prompt is None
             else point_to_material(self.custom_prompt, _material_reference, PLACEHOLDERS)
         )
-        instructions = f"{asked}\n\n{MARK_PROMPT.format(scale=self.scale)}"
+        instructions = f"{prompt}\n\n{MARK_PROMPT.format(scale=self.scale)}"
         reply = await judge.ask(mark_question(self.kind, instructions, material, 1, self.scale))
         return Evaluation(reply.share(0, self.scale), reply.reason, {"mark": reply.mark, "scale": self.scale})
 

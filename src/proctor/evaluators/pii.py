@@ -44,16 +44,16 @@ def find_secrets(text: str) -> list[SensitiveSpan]:
 
 def find_pii(text: str) -> list[SensitiveSpan]:
     """Personal data in order, without look-alikes such as dates, ISBNs and UUIDs."""
-    found: list[SensitiveSpan] = []
+    findings: list[SensitiveSpan] = []
     taken: list[tuple[int, int]] = sorted(match.span() for match in re.finditer(_HARMLESS, text))
     for kind, pattern, holds in _kinds():
         spans: list[tuple[int, int]] = []
         for match, free in _with_overlap(re.finditer(pattern, text), taken):
             if free and holds(match[0], text[max(0, match.start() - 24) : match.start()]):
-                found.append(SensitiveSpan(kind, mask_text(match[0]), match.start(), match.end()))
+                findings.append(SensitiveSpan(kind, mask_text(match[0]), match.start(), match.end()))
                 spans.append(match.span())
         taken = sorted([*taken, *spans])
-    return sorted(found, key=lambda finding: finding.start)
+    return sorted(findings, key=lambda finding: finding.start)
 
 
 def _with_overlap(
@@ -70,10 +70,10 @@ def _with_overlap(
 def _kinds() -> tuple[tuple[str, str, Callable[[str, str], bool]], ...]:
     """Each kind of personal data: its name, its pattern, and a check of a match and the text before it."""
     return (
-        ("email", _EMAIL, lambda found, before: True),
-        ("iban", _IBAN, lambda found, before: is_valid_iban(found)),
-        ("credit_card", _CARD, lambda found, before: _is_card(found)),
-        ("us_ssn", r"(?<![\w-])\d{3}-\d{2}-\d{4}(?![\w-])", lambda found, before: _is_ssn(found)),
+        ("email", _EMAIL, lambda match_text, before: True),
+        ("iban", _IBAN, lambda match_text, before: is_valid_iban(match_text)),
+        ("credit_card", _CARD, lambda match_text, before: _is_card(match_text)),
+        ("us_ssn", r"(?<![\w-])\d{3}-\d{2}-\d{4}(?![\w-])", lambda match_text, before: _is_ssn(match_text)),
         ("ip_address", _IP, _is_machine_address),
         ("phone", _PHONE, _is_phone),
     )
@@ -112,31 +112,31 @@ def is_valid_iban(text: str) -> bool:
     return int("".join(str(int(character, 36)) for character in account[4:] + account[:4])) % 97 == 1
 
 
-def _is_card(found: str) -> bool:
+def _is_card(text: str) -> bool:
     """Whether issuer, length and check digit fit a card. Order numbers rarely have all three."""
-    digits = re.sub(r"[^0-9]", "", found)
+    digits = re.sub(r"[^0-9]", "", text)
     issuer = re.match(r"4|5[1-5]|2[2-7]|3[47]|3[0689]|35|6(?:011|4|5|2)", digits)
     return issuer is not None and 13 <= len(digits) <= 19 and len(set(digits)) > 1 and passes_luhn(digits)
 
 
-def _is_ssn(found: str) -> bool:
-    area, group, serial = found.split("-")
+def _is_ssn(text: str) -> bool:
+    area, group, serial = text.split("-")
     return area not in ("000", "666") and area[0] != "9" and group != "00" and serial != "0000"
 
 
-def _is_machine_address(found: str, before: str) -> bool:
+def _is_machine_address(text: str, before: str) -> bool:
     """Whether it is the address of a machine, not a version number, loopback, unspecified or multicast."""
     if re.search(r"(?:version|release|build|\bv)\.?\s{0,2}$", before, re.IGNORECASE):
         return False
     try:
-        address = ipaddress.ip_address(found)
+        address = ipaddress.ip_address(text)
     except ValueError:
         return False
     return not (address.is_loopback or address.is_unspecified or address.is_multicast)
 
 
-def _is_phone(found: str, before: str) -> bool:
-    digits = re.sub(r"[^0-9]", "", found)
+def _is_phone(text: str, before: str) -> bool:
+    digits = re.sub(r"[^0-9]", "", text)
     if re.search(
         r"(?:order|invoice|ticket|case|ref\w{0,7}|id|no|number|sku|isbn|#)[\s.:#]{0,3}$", before, re.IGNORECASE
     ):

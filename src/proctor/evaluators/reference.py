@@ -177,10 +177,10 @@ class EmbeddingSimilarity:
         source = find_embeddings(self.model) if self.client is None else ClientEmbeddings(self.client, self.model)
         with call_log() as calls:
             likeness = await similarity(source, self.prefix + answer, self.prefix + expected)
-        said = f"cosine {likeness:.3f} (0 points at {self.expected_min:g})"
+        reason = f"cosine {likeness:.3f} (0 points at {self.expected_min:g})"
         return Evaluation(
             scale_similarity(likeness, self.expected_min),
-            said,
+            reason,
             {"cosine": likeness, **_embedding_details(source, calls)},
         )
 

@@ -87,22 +87,22 @@ def select_output(resolved: ResolvedEvaluator, evaluable: Evaluable) -> Evaluabl
     if name is None and selector is None:
         return evaluable
     if len(evaluable.turns) < 2 or not getattr(resolved.call, "conversation", False):
-        return replace(evaluable, eval_output=_selected(name, selector, evaluable.eval_output))
+        return replace(evaluable, eval_output=_select_outputs(name, selector, evaluable.eval_output))
     turns, missing = [], []
     for exchange in evaluable.turns:
         reply = exchange.reply
         try:
-            found = _selected(name, selector, reply.named_outputs)
+            outputs = _select_outputs(name, selector, reply.named_outputs)
         except (InvalidScore, OutputMissing) as error:
             missing.append(error)
-            found = (NamedData("nothing", ""),)
-        turns.append(replace(exchange, reply=replace(reply, outputs=found)))
+            outputs = (NamedData("nothing", ""),)
+        turns.append(replace(exchange, reply=replace(reply, outputs=outputs)))
     if len(missing) == len(turns):
         raise missing[-1]
     return replace(evaluable, turns=tuple(turns), eval_output=turns[-1].reply.outputs)
 
 
-def _selected(name: str | None, selector: Selector | None, outputs: Sequence[NamedData]) -> tuple[NamedData, ...]:
+def _select_outputs(name: str | None, selector: Selector | None, outputs: Sequence[NamedData]) -> tuple[NamedData, ...]:
     """The output by name and path. Text that holds JSON is read as JSON if there is a path."""
     chosen = tuple(outputs) if name is None else tuple(item for item in outputs if item.name == name)[-1:]
     if not chosen:
@@ -110,10 +110,10 @@ def _selected(name: str | None, selector: Selector | None, outputs: Sequence[Nam
         raise InvalidScore(f"scores the output {name!r}, which the agent did not return; it returned {names}")
     if selector is None:
         return chosen
-    found = selector.find(as_data(collapse(chosen)))
-    if found is UNSET:
+    value = selector.find(as_data(collapse(chosen)))
+    if value is UNSET:
         raise OutputMissing(f"the answer has no value at {selector.text}")
-    return (NamedData(selector.text, found),)
+    return (NamedData(selector.text, value),)
 
 
 def resolve_evaluator(
@@ -255,7 +255,7 @@ def find_declaration(name: str) -> Declaration:
     if own is not None:
         return declaration_of(shipped_class(own))
     lower = {known_name.lower(): known_name for known_name in known}
-    close = [lower[found] for found in difflib.get_close_matches(name.lower(), lower, n=4, cutoff=0.5)]
+    close = [lower[match] for match in difflib.get_close_matches(name.lower(), lower, n=4, cutoff=0.5)]
     close += [known_name for known_name in known if name and name.lower() in known_name.lower()][:4]
     hint = f"; similar: {', '.join(dict.fromkeys(close))}" if close else "; see `proctor list evaluators`"
     raise UsageError(f"no evaluator is called {name!r}{hint}")

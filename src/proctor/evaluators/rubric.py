@@ -40,13 +40,13 @@ class Rubric:
     """The ADK metric that it is for (`FINAL_RESPONSE_QUALITY`); `None` means all."""
 
 
-def read_rubrics(given: Any, place: str = RUBRICS_KEY) -> tuple[Rubric, ...]:
+def read_rubrics(value: Any, place: str = RUBRICS_KEY) -> tuple[Rubric, ...]:
     """Rubrics from texts, from `{id, text}`, or as ADK writes them; raises `ValueError` for anything else."""
-    if given is None:
+    if value is None:
         return ()
-    if isinstance(given, (str, Mapping)) or not isinstance(given, Sequence):
-        raise ValueError(f"{place} must be a list of rubrics, not {given!r:.80}")
-    return tuple(_read(item, f"{place}[{index}]") for index, item in enumerate(given))
+    if isinstance(value, (str, Mapping)) or not isinstance(value, Sequence):
+        raise ValueError(f"{place} must be a list of rubrics, not {value!r:.80}")
+    return tuple(_read(item, f"{place}[{index}]") for index, item in enumerate(value))
 
 
 def metadata_rubrics(metadata: Mapping[str, Json] | None, owner: str) -> tuple[Rubric, ...]:
@@ -108,8 +108,8 @@ class LLMJudge(JudgedEvaluator):
         material = self._material(evaluable)
         criterion = f"\n\nThe criterion:\n{self.rubric}"
         if self.scored:
-            given = await judge.ask(mark_question("rubric-mark", MARK_PROMPT + criterion, material, 0, 10))
-            return Evaluation(given.share(0, 10), given.reason, {"mark": given.mark})
+            mark = await judge.ask(mark_question("rubric-mark", MARK_PROMPT + criterion, material, 0, 10))
+            return Evaluation(mark.share(0, 10), mark.reason, {"mark": mark.mark})
         reply = await judge.ask(yes_no_question("rubric", YES_NO_PROMPT + criterion, material))
         return Evaluation(float(reply.verdict == "yes"), reply.reason)
 
@@ -162,13 +162,13 @@ class Expectations(JudgedEvaluator):
             "expectations", f"{EXPECTATIONS_PROMPT}\n\n{listed}", _material(evaluable), len(items)
         )
         verdicts = verdicts_in_order(await judge.ask(question))
-        found = [
-            {"expectation": item, "kept": kept, "reason": reason}
-            for item, (kept, reason) in zip(items, verdicts, strict=True)
+        results = [
+            {"expectation": item, "kept": met, "reason": reason}
+            for item, (met, reason) in zip(items, verdicts, strict=True)
         ]
-        broken = [f"{entry['expectation']} ({entry['reason']})" for entry in found if not entry["kept"]]
+        broken = [f"{entry['expectation']} ({entry['reason']})" for entry in results if not entry["kept"]]
         reason = f"not met: {'; '.join(broken)}" if broken else "all expectations are met"
-        return Evaluation((len(items) - len(broken)) / len(items), reason, {"expectations": found})
+        return Evaluation((len(items) - len(broken)) / len(items), reason, {"expectations": results})
 
     def _items(self, evaluable: Evaluable) -> list[str]:
         """The evaluator's own, then those of the case, then those of the turn, each once."""
@@ -202,9 +202,9 @@ def _metadata_sentences(metadata: Mapping[str, Json] | None, key: str) -> tuple[
         raise UsageError(str(error)) from None
 
 
-def _sentences(given: Any, name: str) -> tuple[str, ...]:
+def _sentences(value: Any, name: str) -> tuple[str, ...]:
     """One sentence or several."""
-    listed = [given] if isinstance(given, str) else given
+    listed = [value] if isinstance(value, str) else value
     if not isinstance(listed, Sequence) or not all(isinstance(item, str) and item.strip() for item in listed):
-        raise ValueError(f"{name} must be a sentence or a list of sentences, not {given!r:.80}")
+        raise ValueError(f"{name} must be a sentence or a list of sentences, not {value!r:.80}")
     return tuple(listed)

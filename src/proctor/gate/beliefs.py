@@ -72,7 +72,7 @@ class RateBelief:
         weighted = [
             (weight * _probability(a, b, passes, failures), a + passes, b + failures) for weight, a, b in self.parts
         ]
-        return _normalized(weighted)
+        return _normalize(weighted)
 
     def sequence_probabilities(self, trials: int) -> list[list[float]]:
         """`[n][passes]`: the probability of one particular sequence of `n` outcomes with that many passes."""
@@ -130,7 +130,7 @@ class SuitePrior:
                 weights[other] += scale * there
                 weights[anything] += scale * odd
             parts = [(w, a + passes, b + trials - passes) for w, (a, b) in zip(weights, COMPONENTS, strict=True)]
-            self._beliefs[record] = _normalized(parts)
+            self._beliefs[record] = _normalize(parts)
         return self._beliefs[record]
 
 
@@ -181,7 +181,7 @@ def _log_probability(a: float, b: float, passes: int, failures: int) -> float:
     )
 
 
-def _normalized(parts: Sequence[tuple[float, float, float]]) -> RateBelief:
+def _normalize(parts: Sequence[tuple[float, float, float]]) -> RateBelief:
     most = max(weight for weight, _, _ in parts)
     likely = [part for part in parts if part[0] > most * NEGLIGIBLE]
     total = math.fsum(weight for weight, _, _ in likely)

@@ -142,7 +142,7 @@ def estimate_power(
     records = {case: baseline.record for case, baseline in baselines.items()}
     known = [record for record in records.values() if record is not None]
     prior = SuitePrior((record.passes, record.trials) for record in known) if known else None
-    planned = {case: _planned(record, prior) for case, record in records.items()}
+    planned = {case: _planned_case(record, prior) for case, record in records.items()}
     rates = list(planned.values())
     trials = _simulated_trials(records, planned, settings)
     mean = math.fsum(trials) / len(trials)
@@ -165,7 +165,7 @@ def estimate_power(
     )
 
 
-def _planned(record: BaselineRecord | None, prior: SuitePrior | None) -> PlannedCase:
+def _planned_case(record: BaselineRecord | None, prior: SuitePrior | None) -> PlannedCase:
     if record is None or prior is None:
         return PlannedCase(ASSUMED_RATE, ASSUMED_TRIALS)
     return PlannedCase(prior.belief(record.passes, record.trials).mean, record.trials)

@@ -45,7 +45,7 @@ def change_calls(
     elif tools:
         added = ToolCall(choices.for_kind("call-added").choice(list(tools)))
         yield ChangedCalls("call-added", "(no call)", call_text(added), (added,))
-    if forbidden := _forbidden(specs):
+    if forbidden := _forbidden_tools(specs):
         wrong = ToolCall(choices.for_kind("forbidden-tool").choice(forbidden))
         yield ChangedCalls("forbidden-tool", _calls_text(calls), _calls_text((*calls, wrong)), (*calls, wrong))
 
@@ -85,7 +85,7 @@ def _accepts_any_order(spec: EvaluatorSpec) -> bool:
     return match == 2 or str(match).strip().upper().replace("-", "_").replace(" ", "_") == "ANY_ORDER"
 
 
-def _forbidden(specs: Sequence[EvaluatorSpec]) -> list[str]:
+def _forbidden_tools(specs: Sequence[EvaluatorSpec]) -> list[str]:
     """Names that match the patterns of forbidden tools."""
     patterns: list[str] = []
     for spec in specs:
@@ -202,7 +202,7 @@ def _other_number(value: Json, rng: random.Random) -> Json:
         return None
     text = to_text(value)
     edit = text_changes.change_number(text, rng)
-    new = None if edit is None else parse_number(edit.applied(text), value)
+    new = None if edit is None else parse_number(edit.apply_to(text), value)
     return None if new == value else new
 
 
@@ -226,7 +226,7 @@ def _text_change(kind: str, rng: random.Random) -> Callable[[Json], Json]:
         if kind == "argument-text" and text_changes.ID.fullmatch(value):
             return None
         edit = change(value, rng)
-        return None if edit is None else edit.applied(value)
+        return None if edit is None else edit.apply_to(value)
 
     return changed
 

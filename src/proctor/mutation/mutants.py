@@ -94,7 +94,7 @@ def mutants_of(
 ) -> TrialMutants:
     """At most `limit` mutants of a trial, of as many kinds as possible."""
     allowed: list[str] = []
-    found: list[tuple[int, ChangedReply]] = []
+    candidates: list[tuple[int, ChangedReply]] = []
     for turn, (case_turn, reply) in enumerate(zip(case.turns, replies, strict=False)):
         choices = SeededRandom(seed, suite, case.id, number, turn)
         other = _other_answer(case.id, material.answers, choices.for_kind("other-answer"))
@@ -102,9 +102,9 @@ def mutants_of(
         for item in _change_reply(case_turn, reply, specs, material.tools, other, choices, allowed):
             if item.reply != reply and all(item.reply != known.reply for known in kinds):
                 kinds.append(item)
-        found += [(turn, item) for item in kinds]
+        candidates += [(turn, item) for item in kinds]
     mutants = []
-    for turn, item in _select(found, limit, SeededRandom(seed, suite, case.id, number).for_kind("chosen")):
+    for turn, item in _select(candidates, limit, SeededRandom(seed, suite, case.id, number).for_kind("chosen")):
         changed = (*replies[:turn], item.reply, *replies[turn + 1 :])
         parts = frozenset(item.part.split())
         mutants.append(Mutant(suite, case.id, number, turn, item.kind, parts, item.before, item.after, changed))
@@ -121,14 +121,14 @@ def _other_answer(case: str, answers: Sequence[tuple[str, Json]], rng: random.Ra
 
 
 def _select(
-    found: Sequence[tuple[int, ChangedReply]], limit: int, rng: random.Random
+    candidates: Sequence[tuple[int, ChangedReply]], limit: int, rng: random.Random
 ) -> list[tuple[int, ChangedReply]]:
     """At most `limit` changes, every kind once before any comes twice, in their original order."""
-    if len(found) <= limit:
-        return list(found)
+    if len(candidates) <= limit:
+        return list(candidates)
     times: dict[str, Iterator[int]] = {}
-    ranked = [(next(times.setdefault(item.kind, count())), rng.random(), at) for at, (_, item) in enumerate(found)]
-    return [found[at] for at in sorted(at for _, _, at in sorted(ranked)[:limit])]
+    ranked = [(next(times.setdefault(item.kind, count())), rng.random(), at) for at, (_, item) in enumerate(candidates)]
+    return [candidates[at] for at in sorted(at for _, _, at in sorted(ranked)[:limit])]
 
 
 def _change_reply(
@@ -204,9 +204,9 @@ def _change_text(reply: Reply, slot: int, answer: Json, choices: SeededRandom) -
             edit = change(text[:MAX_SEARCHED], rng) if isinstance(leaf, str) or kind == "number-changed" else None
             if edit is not None and kind == "answer-truncated":
                 edit = replace(edit, end=len(text))
-            if edit is None or edit.applied(text) == text:
+            if edit is None or edit.apply_to(text) == text:
                 continue
-            new = _as_type_of(leaf, edit.applied(text))
+            new = _as_type_of(leaf, edit.apply_to(text))
             before, after = excerpt(text, edit)
             yield ChangedReply(kind, "answer", before, after, _with_answer(reply, slot, _replace_at(answer, path, new)))
             break

@@ -78,13 +78,13 @@ async def _mutate_suites(
     rescore: RescorePlan, request: MutationRequest, options: RunOptions, judges: Judges | None
 ) -> list[SuiteFindings]:
     parallel = max((item.limits.parallel for item in rescore.plan.suites), default=1)
-    found = []
+    suites = []
     with Watchdog() as watchdog:
         scorer = MutantScorer(watchdog, parallel, judges)
         for suite in rescore.plan.suites:
             trials = [trial for trial in rescore.plan.trials if trial.suite is suite]
-            found.append(await _SuiteMutation(suite, trials, rescore, request, options, scorer, judges).findings())
-    return found
+            suites.append(await _SuiteMutation(suite, trials, rescore, request, options, scorer, judges).findings())
+    return suites
 
 
 class _SuiteMutation:
@@ -123,11 +123,11 @@ class _SuiteMutation:
         )
         results, allowed = self._without_allowed(results, [kind for _, item in trial_mutants for kind in item.allowed])
         gating = {bound.title: not bound.spec.report_only for bound in self._in_force(subjects)}
-        found = summarize(name, results, self._suite.suite.waivers, gating, controls)
-        survivors = [item.mutant for item in found.with_status(MutantStatus.SURVIVED)]
+        summary = summarize(name, results, self._suite.suite.waivers, gating, controls)
+        survivors = [item.mutant for item in summary.with_status(MutantStatus.SURVIVED)]
         proposals = await propose(self._suite, self._options, subjects, survivors, self._scorer)
         return replace(
-            found,
+            summary,
             proposals=proposals,
             allowed=dict(Counter(allowed)),
             skipped_trials=dict(self._skipped),
@@ -159,7 +159,7 @@ class _SuiteMutation:
 
     async def _subjects(self) -> list[PassingTrial]:
         """The passing trials that still pass with the suite as it is now; equal answers of a case once."""
-        found: list[PassingTrial] = []
+        subjects: list[PassingTrial] = []
         seen: dict[str, list[object]] = {}
         for planned in self._trials:
             stored = self._rescore.answer_to(planned)
@@ -177,13 +177,13 @@ class _SuiteMutation:
             if not await self._still_passes(subject):
                 continue
             seen[case.id].append(content)
-            found.append(subject)
-        masked = sum(any(map(is_masked, texts_in(subject.answer.replies))) for subject in found)
+            subjects.append(subject)
+        masked = sum(any(map(is_masked, texts_in(subject.answer.replies))) for subject in subjects)
         if masked:
             self._notes.append(
                 f"secrets are masked in {masked} of the answers; an evaluator that looks for them may fail"
             )
-        return found
+        return subjects
 
     async def _still_passes(self, subject: PassingTrial) -> bool:
         verdict = await self._score(subject, subject.answer.replies)
@@ -261,12 +261,12 @@ class _SuiteMutation:
 
     async def _score_mutants(self, mutants: Sequence[tuple[PassingTrial, Mutant]]) -> list[MutantResult]:
         """Score the mutants, and return the results in their order."""
-        found: list[MutantResult] = []
+        results: list[MutantResult] = []
         for first in range(0, len(mutants), PARALLEL_MUTANTS):
             some = mutants[first : first + PARALLEL_MUTANTS]
             verdicts = await asyncio.gather(*(self._score(subject, mutant.replies) for subject, mutant in some))
-            found += [self._result(mutant, verdict) for (_, mutant), verdict in zip(some, verdicts, strict=True)]
-        return await self._score_with_models(found, [subject for subject, _ in mutants])
+            results += [self._result(mutant, verdict) for (_, mutant), verdict in zip(some, verdicts, strict=True)]
+        return await self._score_with_models(results, [subject for subject, _ in mutants])
 
     def _result(self, mutant: Mutant, verdict: MutantScores) -> MutantResult:
         detected = detections(mutant.parts, verdict.scores, self._observed)

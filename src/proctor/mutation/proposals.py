@@ -83,7 +83,7 @@ async def propose(
     for mutant in survivors:
         groups.setdefault((mutant.case, mutant.turn), []).append(mutant)
     largest = sorted(groups.items(), key=lambda pair: -len(pair[1]))[:MAX_CASES]
-    found = []
+    proposals = []
     for (case, turn), own in largest:
         best: Proposal | None = None
         await asyncio.sleep(0)
@@ -94,8 +94,8 @@ async def propose(
                 best = proposal
             if best is not None and best.kills == best.of:
                 break
-        found += [] if best is None else [best]
-    return tuple(found)
+        proposals += [] if best is None else [best]
+    return tuple(proposals)
 
 
 Strategy = Literal["exact", "reference", "close", "facts"]
@@ -172,28 +172,28 @@ def _trajectory_evaluator(case: Case, kinds: set[str], replies: Sequence[Reply])
 
 def _limit_evaluators(kinds: set[str], subjects: Sequence[PassingTrial]) -> list[EvaluatorSpec]:
     """Limits of 1.5 times the tokens of the most expensive good conversation, and 5 times the time of the slowest."""
-    found = []
+    limits = []
     if "tokens-doubled" in kinds:
         used = [[r.usage.total_tokens or 0 for r in item.answer.replies if r.usage is not None] for item in subjects]
-        found.append(EvaluatorSpec("MaxTokens", {"total": math.ceil(1.5 * max(map(sum, used)))}))
+        limits.append(EvaluatorSpec("MaxTokens", {"total": math.ceil(1.5 * max(map(sum, used)))}))
     if "latency-tenfold" in kinds:
         slowest = max(sum(reply.duration_ms or 0.0 for reply in item.answer.replies) for item in subjects)
-        found.append(EvaluatorSpec("MaxLatency", {"seconds": float(f"{5 * slowest / 1000:.2g}")}))
-    return found
+        limits.append(EvaluatorSpec("MaxLatency", {"seconds": float(f"{5 * slowest / 1000:.2g}")}))
+    return limits
 
 
 def _expected_calls(known: Sequence[ExpectedCall] | None, actual: Sequence[ToolCall]) -> tuple[ExpectedCall, ...]:
     """The actual calls as expected calls; expected calls that match them stay, with their matchers."""
     unmatched = [call for call in known or () if call.args is not None]
-    found: list[ExpectedCall] = []
+    calls: list[ExpectedCall] = []
     for call in actual:
         fits = (item for item in unmatched if item.accepts_name(call.name) and _accepts_arguments(item, call))
         if (match := next(fits, None)) is not None:
             unmatched.remove(match)
-            found.append(match)
+            calls.append(match)
         else:
-            found.append(ExpectedCall(call.name, dict(call.arguments)))
-    return tuple(found)
+            calls.append(ExpectedCall(call.name, dict(call.arguments)))
+    return tuple(calls)
 
 
 def _accepts_arguments(expected: ExpectedCall, call: ToolCall) -> bool:

@@ -144,27 +144,27 @@ def verdict_text(report: MutationReport) -> str:
 
 def remarks(suite: SuiteFindings) -> list[str]:
     """The weaknesses of evaluators, cases and waivers, one sentence each."""
-    found = []
+    lines = []
     for item in suite.evaluators:
         if item.is_ineffective:
             mutants = plural(item.rate.total, "mutant")
-            found.append(f"ineffective: {item.evaluator} killed none of the {mutants} it could see")
+            lines.append(f"ineffective: {item.evaluator} killed none of the {mutants} it could see")
     controls = suite.controls
     for ids, title in (
         (suite.never_failing, "cases that no mutant fails:"),
         (controls.nop_passes, "cases that an empty answer passes:"),
         (controls.oracle_fails, "cases that their own expected answer fails:"),
     ):
-        found += [f"{title} {_case_list(ids)}"] if ids else []
-    found += [
+        lines += [f"{title} {_case_list(ids)}"] if ids else []
+    lines += [
         f"redundant: {first} and {second} agree on all {count} mutants that both could see"
         for first, second, count in suite.redundant
     ]
-    found += [
+    lines += [
         f"unused waiver: no {waiver.mutant} survives{f' in case {waiver.case}' if waiver.case else ''}"
         for waiver in suite.unused_waivers
     ]
-    return found + footnotes(suite)
+    return lines + footnotes(suite)
 
 
 def _case_list(ids: Sequence[str]) -> str:
@@ -174,11 +174,11 @@ def _case_list(ids: Sequence[str]) -> str:
 
 def footnotes(suite: SuiteFindings) -> list[str]:
     """Which trials and mutants were skipped, and what else to know about the figures."""
-    found = [f"{plural(count, 'trial')} skipped: {reason}" for reason, count in suite.skipped_trials.items()]
+    lines = [f"{plural(count, 'trial')} skipped: {reason}" for reason, count in suite.skipped_trials.items()]
     if suite.allowed:
         kinds = ", ".join(f"{kind} {count}" for kind, count in suite.allowed.items())
-        found.append(f"not mutated, because the expectations allow it: {kinds}")
-    return [*found, *suite.notes]
+        lines.append(f"not mutated, because the expectations allow it: {kinds}")
+    return [*lines, *suite.notes]
 
 
 def explanation(item: MutantResult, suite: SuiteFindings) -> str:
@@ -194,12 +194,12 @@ def grouped_proposals(suite: SuiteFindings) -> list[tuple[str, str]]:
     groups: dict[str, list[Proposal]] = {}
     for proposal in suite.proposals:
         groups.setdefault(mask(proposal.lines), []).append(proposal)
-    found = []
+    proposals = []
     for lines, group in groups.items():
         places = [item.case + ("" if item.turn is None else f" (turn {item.turn + 1})") for item in group]
         killed, survivors = sum(item.kills for item in group), sum(item.of for item in group)
-        found.append((f"{_case_list(places)}: kills {killed} of {plural(survivors, 'survivor')}", lines))
-    return found
+        proposals.append((f"{_case_list(places)}: kills {killed} of {plural(survivors, 'survivor')}", lines))
+    return proposals
 
 
 def mutant_title(item: MutantResult) -> str:

@@ -72,7 +72,7 @@ class Edit:
     end: int
     new: str
 
-    def applied(self, text: str) -> str:
+    def apply_to(self, text: str) -> str:
         return text[: self.start] + self.new + text[self.end :]
 
 
@@ -99,10 +99,10 @@ def replace_all(text: str, new: str) -> Edit:
 def change_number(text: str, rng: random.Random) -> Edit | None:
     """Change one digit of one number that is not part of a date."""
     dates = [match.span() for match in re.finditer(DATE, text)]
-    found = [m for m in re.finditer(NUMBER, text) if not any(start <= m.start() < end for start, end in dates)]
-    if not found:
+    numbers = [m for m in re.finditer(NUMBER, text) if not any(start <= m.start() < end for start, end in dates)]
+    if not numbers:
         return None
-    match = rng.choice(found)
+    match = rng.choice(numbers)
     places = [match.start() + at for at, sign in enumerate(match.group()) if sign.isdigit()]
     at = rng.choice(places)
     lowest = 1 if at == match.start() and len(places) > 1 else 0
@@ -112,10 +112,10 @@ def change_number(text: str, rng: random.Random) -> Edit | None:
 
 def change_date(text: str, rng: random.Random) -> Edit | None:
     """Change the month of a date if it is a word, else the day."""
-    found = list(re.finditer(DATE, text))
-    if not found:
+    dates = list(re.finditer(DATE, text))
+    if not dates:
         return None
-    match = rng.choice(found)
+    match = rng.choice(dates)
     month = re.search(_MONTH, match.group())
     if month is not None:
         start = match.start() + month.start()
@@ -126,10 +126,10 @@ def change_date(text: str, rng: random.Random) -> Edit | None:
 
 def change_unit(text: str, rng: random.Random) -> Edit | None:
     """Change a unit: months to years, dollars to euros."""
-    found = list(re.finditer(UNIT, text))
-    if not found:
+    units = list(re.finditer(UNIT, text))
+    if not units:
         return None
-    match = rng.choice(found)
+    match = rng.choice(units)
     if match["sign"]:
         return Edit(match.start(), match.end(), "$" if match["sign"] != "$" else "€")
     return Edit(match.start("unit"), match.end("unit"), _UNITS[match["unit"]])
@@ -137,18 +137,18 @@ def change_unit(text: str, rng: random.Random) -> Edit | None:
 
 def change_name(text: str, rng: random.Random) -> Edit | None:
     """Change a capitalized word inside a sentence to another name."""
-    found = [match for match in re.finditer(_NAME, text) if match.group() not in MONTHS]
-    if not found:
+    names = [match for match in re.finditer(_NAME, text) if match.group() not in MONTHS]
+    if not names:
         return None
-    match = rng.choice(found)
+    match = rng.choice(names)
     return Edit(match.start(), match.end(), rng.choice([name for name in _NAMES if name != match.group()]))
 
 
 def change_negation(text: str, rng: random.Random) -> Edit | None:
     """Remove a negation, or add one if there is none."""
-    denied = list(re.finditer(_NEGATION, text))
-    if denied:
-        match = rng.choice(denied)
+    negations = list(re.finditer(_NEGATION, text))
+    if negations:
+        match = rng.choice(negations)
         word = match.group()
         return Edit(match.start(), match.end(), _OPPOSITES.get(word, word.removesuffix("n't")))
     affirmations = list(re.finditer(_AFFIRMATION, text))

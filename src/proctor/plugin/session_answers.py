@@ -105,7 +105,7 @@ class SessionAnswers:
         async with self.lock_question(lock_key(question, runner.fingerprint)):
             stored = self.find(question, runner.agent, 1)
             if stored is not None:
-                return _unscored(stored, case)
+                return _without_scores(stored, case)
             trial = await ask()
             self.save(question, trial)
         return trial
@@ -172,7 +172,7 @@ class SessionAnswers:
         return None
 
 
-def _unscored(stored: TrialResult, case: Case) -> TrialResult:
+def _without_scores(stored: TrialResult, case: Case) -> TrialResult:
     """A stored trial as one of the current case, without the scores that it got elsewhere."""
     if not stored.is_answered or len(stored.replies) < len(case.turns):
         return replace(stored, case=case)

@@ -131,10 +131,10 @@ class SessionRun:
             "judge": judge_record(self.options.judge),
             "budget_usd": self.options.budget_usd,
         }
-        found = verdict(run)
-        record_verdict(run, found)
+        run_verdict = verdict(run)
+        record_verdict(run, run_verdict)
         store.finish_run(run)
-        return run, found
+        return run, run_verdict
 
     def close(self, *, last: bool) -> None:
         """Close files; the last process of a session also removes the locks that all shared."""
@@ -194,10 +194,10 @@ class SessionRun:
         return replace(self.options, budget_usd=max(limit - self._spent_usd, EXHAUSTED_BUDGET_USD))
 
     def _recall(self, planned: PlannedTrial) -> TrialResult | None:
-        found = self.answers.find(
+        answer = self.answers.find(
             question_key(planned.case), planned.suite.agent, planned.number, planned.suite.suite.name
         )
-        return None if found is None or all(reply.error is not None for reply in found.replies) else found
+        return None if answer is None or all(reply.error is not None for reply in answer.replies) else answer
 
 
 class _Collector:

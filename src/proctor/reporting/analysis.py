@@ -327,7 +327,7 @@ def _write_evaluators(evaluators: Sequence[EvaluatorStatistics], named: bool, ou
             "" if item.mean is None else str(item.mean),
             *(_number(value) for value in (item.minimum, item.maximum, item.deviation)),
             "varies" if item.threshold is None else f"{item.threshold:g}",
-            _unscored(item),
+            _unscored_text(item),
         ]
         for item in evaluators
     ]
@@ -335,7 +335,7 @@ def _write_evaluators(evaluators: Sequence[EvaluatorStatistics], named: bool, ou
     out.write("Numbers in brackets are 95 % intervals, in which each case counts once, however many trials it has.\n\n")
 
 
-def _unscored(item: EvaluatorStatistics) -> str:
+def _unscored_text(item: EvaluatorStatistics) -> str:
     counts = {outcome: item.counts[outcome] for outcome in (Outcome.ERROR, Outcome.SKIPPED, Outcome.PENDING)}
     return counts_text(counts) if any(counts.values()) else ""
 

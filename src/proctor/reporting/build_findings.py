@@ -171,7 +171,7 @@ def findings(run: Run, verdict: RunVerdict, environ: Mapping[str, str]) -> list[
     red = {suite for suite, _ in failing}
     infos = {info.name: info for info in run.suites}
     positions = {name: case_positions_in(info) for name, info in infos.items() if name in red}
-    found = []
+    items = []
     for (suite, case_id), (outcome, decides) in failing.items():
         reason, is_unclear = reasons.get((suite, case_id), ""), False
         if (suite, case_id) in gated and (suite, case_id) not in besides:
@@ -180,8 +180,8 @@ def findings(run: Run, verdict: RunVerdict, environ: Mapping[str, str]) -> list[
         path = infos[suite].path if position is None else str(position.path)
         line = None if position is None else position.line
         path = _repository_path(path, environ)
-        found.append(Finding(suite, case_id, outcome, reason, path, line, decides, is_unclear))
-    return sorted(found, key=lambda item: (not item.decides, item.outcome is Outcome.ERROR))
+        items.append(Finding(suite, case_id, outcome, reason, path, line, decides, is_unclear))
+    return sorted(items, key=lambda item: (not item.decides, item.outcome is Outcome.ERROR))
 
 
 def _failing_cases(run: Run, verdict: RunVerdict) -> dict[tuple[str, str], tuple[Outcome, bool]]:
@@ -215,9 +215,9 @@ def _repository_path(path: str | None, environ: Mapping[str, str]) -> str | None
     return absolute.relative_to(root).as_posix() if absolute.is_relative_to(root) else None
 
 
-def annotation_lines(found: list[Finding]) -> Iterator[str]:
+def annotation_lines(findings: list[Finding]) -> Iterator[str]:
     """GitHub's workflow commands that show each finding at its line; the text of a finding is escaped."""
-    for item in found[:MAX_ANNOTATIONS]:
+    for item in findings[:MAX_ANNOTATIONS]:
         kind = "error" if item.decides else "warning"
         location = {} if item.path is None else {"file": item.path, "line": str(item.line or 1)}
         result = "may have regressed" if item.is_unclear else "failed"
@@ -225,8 +225,8 @@ def annotation_lines(found: list[Finding]) -> Iterator[str]:
         values = {**location, "title": f"{item.name} {result}"}
         properties = ",".join(f"{name}={_property(value)}" for name, value in values.items())
         yield f"::{kind} {properties}::{_data(item.reason or result)}"
-    if len(found) > MAX_ANNOTATIONS:
-        more = plural(len(found) - MAX_ANNOTATIONS, "more case")
+    if len(findings) > MAX_ANNOTATIONS:
+        more = plural(len(findings) - MAX_ANNOTATIONS, "more case")
         yield f"::notice title=Proctor::{more} did not pass; the reports have all of them"
 
 

@@ -52,24 +52,24 @@ class CallPair:
 
 
 def pair_calls(
-    expected: Sequence[ExpectedCall] | None, calls: Sequence[ToolCall], found: Mapping[str, Json] | None = None
+    expected: Sequence[ExpectedCall] | None, calls: Sequence[ToolCall], details: Mapping[str, Json] | None = None
 ) -> list[CallPair]:
     """The pairs in the order of the actual calls; missing calls come last.
 
-    `found` are the details of evaluators of tool calls (`call_findings`), which decide how calls compare.
+    `details` are those of evaluators of tool calls (`call_findings`), which decide how calls compare.
     """
-    found = found or {}
+    details = details or {}
     if max(len(expected or ()), len(calls)) > MAX_COMPARED_CALLS:
         return [CallPair(call, None, None) for call in expected or ()] + [CallPair(None, c, None) for c in calls]
     if expected is None:
         rows = [CallPair(None, call, None) for call in calls]
-    elif "pairs" in found:
-        rows = _pair_as_scored(expected, calls, found)
+    elif "pairs" in details:
+        rows = _pair_as_scored(expected, calls, details)
     elif all(map(has_plain_arguments, expected)):
         rows = _pair_by_arguments(expected, calls)
     else:
         rows = _pair_by_name(expected, calls)
-    return _add_faults(rows, found.get("faults", ()))
+    return _add_faults(rows, details.get("faults", ()))
 
 
 def call_findings(trial: TrialResult, turn: int) -> Mapping[str, Json] | None:
@@ -80,15 +80,15 @@ def call_findings(trial: TrialResult, turn: int) -> Mapping[str, Json] | None:
     """
     scores = [score for score in trial.scores if "pairs" in score.details or "faults" in score.details]
     scores.sort(key=lambda score: (score.outcome is not Outcome.FAILED, score.report_only))
-    found: dict[str, Json] = {}
+    details: dict[str, Json] = {}
     for score in scores:
         if _is_of_turn(score, trial, turn) and "pairs" in score.details and "different" in score.details:
-            found = dict(score.details)
+            details = dict(score.details)
             break
-    found["faults"] = [
+    details["faults"] = [
         fault for score in scores if score.outcome is Outcome.FAILED for fault in turn_faults(score, trial, turn)
     ]
-    return found if len(found) > 1 or found["faults"] else None
+    return details if len(details) > 1 or details["faults"] else None
 
 
 def turn_faults(score: Score, trial: TrialResult, turn: int) -> list[Fault]:
@@ -149,20 +149,20 @@ def _rows(
 
 
 def _pair_as_scored(
-    expected: Sequence[ExpectedCall], calls: Sequence[ToolCall], found: Mapping[str, Json]
+    expected: Sequence[ExpectedCall], calls: Sequence[ToolCall], details: Mapping[str, Json]
 ) -> list[CallPair]:
     """The pairs that an evaluator found. Its details may come from a file, so they are checked."""
     try:
-        partners: dict[int, tuple[int, CallFit | None]] = {c: (i, CallFit.AS_EXPECTED) for i, c in found["pairs"]}
-        partners |= {c: (i, CallFit.OUT_OF_ORDER) for i, c in found.get("out_of_order", ())}
-        partners |= {item["actual"]: (item["expected"], CallFit.DIFFERS) for item in found["different"]}
+        partners: dict[int, tuple[int, CallFit | None]] = {c: (i, CallFit.AS_EXPECTED) for i, c in details["pairs"]}
+        partners |= {c: (i, CallFit.OUT_OF_ORDER) for i, c in details.get("out_of_order", ())}
+        partners |= {item["actual"]: (item["expected"], CallFit.DIFFERS) for item in details["different"]}
         if not all(isinstance(i, int) and 0 <= i < len(expected) for i, _ in partners.values()):
             return _pair_by_name(expected, calls)
-        rows = _rows(expected, calls, partners, [item["expected"] for item in found["missing"]])
-        for item in found["different"]:
+        rows = _rows(expected, calls, partners, [item["expected"] for item in details["missing"]])
+        for item in details["different"]:
             column, reasons = item["actual"], [str(reason) for reason in item["reasons"]]
             rows[column] = replace(rows[column], wrong=_wrong_arguments_in(rows[column], reasons))
-        for column in found.get("left_out", ()):
+        for column in details.get("left_out", ()):
             rows[column] = CallPair(None, calls[column], CallFit.IGNORED)
         return rows
     except (KeyError, IndexError, TypeError, ValueError, AttributeError):

@@ -310,7 +310,7 @@ def agent_comparison_text(comparison: Comparison) -> str:
 def agent_rows(table: AgentTable) -> list[tuple[str, list[str]]]:
     """The id of each case and the passed trials per agent; cases on which the agents differ come first."""
     ordered = sorted(table.rows, key=lambda item: len(set(item[1])) == 1)
-    return [(case_id, [passes_text(passes) for passes in found]) for case_id, found in ordered[:MAX_AGENT_ROWS]]
+    return [(case_id, [passes_text(passes) for passes in counts]) for case_id, counts in ordered[:MAX_AGENT_ROWS]]
 
 
 def print_agents(run: Run, screen: Screen) -> None:
@@ -351,10 +351,10 @@ def agents_data(run: Run) -> list[Json]:
             "cases": [
                 {
                     "id": case_id,
-                    "passed": [None if passes is None else passes.passed for passes in found],
-                    "trials": [None if passes is None else passes.trials for passes in found],
+                    "passed": [None if passes is None else passes.passed for passes in counts],
+                    "trials": [None if passes is None else passes.trials for passes in counts],
                 }
-                for case_id, found in table.rows
+                for case_id, counts in table.rows
             ],
             "comparisons": [_pair(comparison) for comparison in table.comparisons],
         }

@@ -97,8 +97,8 @@ class FailureCauses:
         """The most frequent first; equally frequent ones in the order in which they first occurred."""
         ordered = sorted(self._members.items(), key=lambda item: -item[1].trials)
         return tuple(
-            FailureCause(*key, found.trials, len(found.cases), tuple(found.examples), found.sample)
-            for key, found in ordered
+            FailureCause(*key, group.trials, len(group.cases), tuple(group.examples), group.sample)
+            for key, group in ordered
         )
 
 
@@ -175,10 +175,10 @@ def _tool_fault(trial: TrialResult, score: Score | None, turn: int | None) -> tu
 
 def _reported_faults(trial: TrialResult, score: Score, turn: int | None) -> list[tuple[str, str]]:
     turns = range(len(trial.replies)) if turn is None else [turn]
-    found = [fault for index in turns for fault in turn_faults(score, trial, index)]
+    faults = [fault for index in turns for fault in turn_faults(score, trial, index)]
     return [
         (str(fault.get("tool", "")), _fault_text(fault, no_tool=_expects_no_tool(trial, turn)))
-        for fault in found
+        for fault in faults
         if fault.get("kind") in (*_FAULT_TEXTS, "arguments")
     ]
 

@@ -30,7 +30,7 @@ def write(run: Run, verdict: RunVerdict, out: TextIO) -> None:
     for index, (info, judged, trials) in enumerate(suites_with_trials(run, verdict)):
         besides = [(case_id, reason) for (suite, case_id), reason in reasons.items() if suite == info.name]
         _open_suite(run, info, judged, index, len(besides), out)
-        passed = _passed(judged)
+        passed = _passed_case_ids(judged)
         for trial in trials:
             _write_trial(trial, out, passes=_counts_as_passed(trial.outcome, trial.case.id, passed))
         for case_id, reason in besides:
@@ -52,7 +52,7 @@ def _shows_failure(run: Run, verdict: RunVerdict) -> bool:
 
 def _open_suite(run: Run, info: SuiteInfo, judged: SuiteVerdict, index: int, besides: int, out: TextIO) -> None:
     _, milliseconds = suite_counts(run, info.name)
-    passed = _passed(judged)
+    passed = _passed_case_ids(judged)
     counts = Counter(
         Outcome.PASSED if _counts_as_passed(summary.outcome, summary.case_id, passed) else summary.outcome
         for summary in run.summaries
@@ -76,7 +76,7 @@ def _open_suite(run: Run, info: SuiteInfo, judged: SuiteVerdict, index: int, bes
     out.write("    </properties>\n")
 
 
-def _passed(judged: SuiteVerdict) -> set[str]:
+def _passed_case_ids(judged: SuiteVerdict) -> set[str]:
     return {case.case_id for case in judged.cases if case.outcome is Outcome.PASSED}
 
 

@@ -204,7 +204,7 @@ def sparkline(values: Sequence[float], low: float, high: float, *, unicode: bool
 def histograms(summaries: Sequence[TrialSummary]) -> list[tuple[str, Histogram]]:
     """The histogram of trial times, and of the scores of each evaluator that gives more than 0 and 1."""
     times = distribution([summary.duration_ms for summary in summaries])
-    found = [(DURATIONS_TITLE, times)] if times is not None and times.high > times.low else []
+    plots = [(DURATIONS_TITLE, times)] if times is not None and times.high > times.low else []
     values: dict[str, list[float]] = {}
     for summary in summaries:
         for row in summary.scores:
@@ -212,8 +212,8 @@ def histograms(summaries: Sequence[TrialSummary]) -> list[tuple[str, Histogram]]
                 values.setdefault(row.evaluator, []).append(row.value)
     for name, scores in values.items():
         if any(0.0 < value < 1.0 for value in scores) and (whole := distribution(scores, 0.0, 1.0)) is not None:
-            found.append((name, whole))
-    return found[: MAX_EVALUATORS + 1]
+            plots.append((name, whole))
+    return plots[: MAX_EVALUATORS + 1]
 
 
 def distribution_lines(run: Run, *, unicode: bool) -> list[tuple[str, str]]:

@@ -71,11 +71,11 @@ def parse_target(text: str) -> tuple[str, str]:
     if match := _TARGET.fullmatch(text):
         return find_reporter(match[1]).name, match[2]
     suffix = Path(text).suffix.lower()
-    found = next((reporter.name for reporter in reporters() if reporter.suffix and reporter.suffix == suffix), None)
-    if found is None:
+    kind = next((reporter.name for reporter in reporters() if reporter.suffix and reporter.suffix == suffix), None)
+    if kind is None:
         endings = ", ".join(f"{reporter.name} ({reporter.suffix})" for reporter in reporters() if reporter.suffix)
         raise UsageError(f"--report {text}: unknown file ending; write KIND=FILE, or use one of {endings}")
-    return found, text
+    return kind, text
 
 
 def check_targets(targets: Mapping[str, str]) -> None:

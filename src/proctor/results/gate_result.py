@@ -177,12 +177,12 @@ STORED_NAMES: Mapping[type, Mapping[str, str]] = {
 
 def gate_to_json(gate: GateResult) -> dict[str, Json]:
     """The result as stores, exported runs and the JSON report have it."""
-    data = _renamed(GateResult, to_json(gate))
-    data["cases"] = [_renamed(GatedCaseResult, case) for case in data["cases"]]
+    data = _with_current_names(GateResult, to_json(gate))
+    data["cases"] = [_with_current_names(GatedCaseResult, case) for case in data["cases"]]
     return data
 
 
-def _renamed(kind: type, data: Mapping[str, Json]) -> dict[str, Json]:
+def _with_current_names(kind: type, data: Mapping[str, Json]) -> dict[str, Json]:
     names = STORED_NAMES[kind]
     return {names.get(name, name): value for name, value in data.items()}
 

@@ -97,15 +97,15 @@ def user_text(value: Json) -> Json:
 def last_text(value: Json, role: str) -> Json:
     """The last text of a role in messages, a request or a reply of a model client; otherwise the value itself."""
     data = parse_json_or_keep(value) if isinstance(value, str) and value.lstrip()[:1] in ("{", "[") else value
-    found = _text_in(data, role)
-    return to_json(value) if found is None else found
+    text = _text_in(data, role)
+    return to_json(value) if text is None else text
 
 
 def _text_in(data: Any, role: str) -> str | None:
     if isinstance(data, Mapping):
         for key in ("messages", "choices", "candidates", "generations", "message", "kwargs"):
-            if key in data and (found := _text_in(data[key], role)) is not None:
-                return found
+            if key in data and (inner := _text_in(data[key], role)) is not None:
+                return inner
         return _content(data, role)
     if isinstance(data, list):
         found_texts = (_text_in(item, role) for item in reversed(data) if isinstance(item, (Mapping, list)))

@@ -170,8 +170,8 @@ def verdict_on_part(run: Run, part: Run) -> RunVerdict:
     whole, figures = verdict(run), verdict(part)
     suites = []
     for partial, complete in zip(figures.suites, whole.suites, strict=True):
-        shown = {case.case_id for case in partial.cases}
-        cases = [case for case in complete.cases if case.case_id in shown]
+        case_ids = {case.case_id for case in partial.cases}
+        cases = [case for case in complete.cases if case.case_id in case_ids]
         counts = _count_per_outcome(Counter(case.outcome for case in cases))
         suites.append(replace(partial, outcome=complete.outcome, reason=complete.reason, cases=cases, counts=counts))
     return replace(figures, outcome=whole.outcome, reason=whole.reason, exit_code=whole.exit_code, suites=tuple(suites))

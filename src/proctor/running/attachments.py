@@ -84,14 +84,14 @@ class TrialFiles:
         except UnreadableFile as error:
             raise ConversationInvalid(f"a file of the case cannot be read: {error}") from error
         self._texts[index] = texts
-        files = [(item, found.text) for item, found in zip(turn.files, texts, strict=True)]
+        files = [(item, file_text.text) for item, file_text in zip(turn.files, texts, strict=True)]
         from proctor.cases.files.file_reader import with_files
 
         return replace(turn, input=with_files(turn.input, files), files=())
 
     def with_notes(self, answer: ConversationResult) -> ConversationResult:
         """The result with warnings about the files, and with their text as retrieval context of the replies."""
-        notes = [note for texts in self._texts.values() for found in texts for note in found.notes]
+        notes = [note for texts in self._texts.values() for file_text in texts for note in file_text.notes]
         turns = self._planned.case.turns
         if any(turn.files and not isinstance(turn.input, str) for turn in turns):
             agent = self._planned.suite.agent.name
@@ -100,7 +100,7 @@ class TrialFiles:
         return replace(answer, replies=replies, warnings=(*answer.warnings, *dict.fromkeys(notes)))
 
     def _with_context(self, reply: Reply, index: int) -> Reply:
-        texts = tuple(found.text for found in self._texts.get(index, ()) if found.text.strip())
+        texts = tuple(file_text.text for file_text in self._texts.get(index, ()) if file_text.text.strip())
         if not texts or reply.retrieval_context is not None:
             return reply
         tool_results = (

@@ -377,8 +377,8 @@ class OpenTurn:
         where = "".join(f"\n  at {place}" for place in user_locations(self.error, self._trial))
         reply = self._merge(self._partial_answer(), self.recorder.partial_tool_calls)
         reply = replace(reply, duration_ms=self.duration_ms, error=reason + where)
-        found = (reply.text, reply.tool_calls, reply.usage, reply.outputs, reply.structured, where)
-        return _truncate_if_too_large(reply, self._limit) if any(found) else None
+        parts = (reply.text, reply.tool_calls, reply.usage, reply.outputs, reply.structured, where)
+        return _truncate_if_too_large(reply, self._limit) if any(parts) else None
 
     def _merge(self, answer: Reply, recorded_calls: tuple[ToolCall, ...]) -> Reply:
         """The answer with its tool calls, usage and outputs: from the session, else the recorder, else the trace."""

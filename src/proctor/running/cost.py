@@ -64,7 +64,7 @@ class RunCosts:
         """The note of a run whose budget was spent before all trials ran; else empty."""
         if not self._budget.is_exhausted or finished >= planned:
             return ""
-        budget = f"the budget of ${self._budget.limit_usd:,.2f} is spent (${_rounded(self._budget.spent)})"
+        budget = f"the budget of ${self._budget.limit_usd:,.2f} is spent (${_dollars_text(self._budget.spent)})"
         return f"stopped: {budget}; {planned - finished:,} of {planned:,} trials did not run; continue with --resume"
 
     def close(self) -> None:
@@ -73,6 +73,6 @@ class RunCosts:
             self._call_store.close()
 
 
-def _rounded(dollars: float) -> str:
+def _dollars_text(dollars: float) -> str:
     """To the cent, or for less than a cent, to two significant digits."""
     return f"{dollars:,.2f}" if dollars >= 0.01 else f"{dollars:.2g}"

@@ -30,26 +30,26 @@ def _raised_at(error: BaseException | None, depth: int = 0) -> list[str]:
     if error is None or depth > MAX_FRAMES:
         return []
     if isinstance(error, BaseExceptionGroup):
-        inner = next((found for one in error.exceptions if (found := _raised_at(one, depth + 1))), [])
+        inner = next((locations for one in error.exceptions if (locations := _raised_at(one, depth + 1))), [])
         if inner:
             return inner
-    found, trace = [], error.__traceback__
+    locations, trace = [], error.__traceback__
     while isinstance(trace, TracebackType):
         code = trace.tb_frame.f_code
         if is_user_file(code.co_filename):
-            found.append(_location(code.co_filename, trace.tb_lineno, code.co_name))
+            locations.append(_location(code.co_filename, trace.tb_lineno, code.co_name))
         trace = trace.tb_next
-    return found or _raised_at(error.__cause__ or error.__context__, depth + 1)
+    return locations or _raised_at(error.__cause__ or error.__context__, depth + 1)
 
 
 def _running_at(frame: FrameType | None) -> list[str]:
-    found: list[str] = []
+    locations: list[str] = []
     while frame is not None:
         code = frame.f_code
         if is_user_file(code.co_filename):
-            found.insert(0, _location(code.co_filename, frame.f_lineno, code.co_name))
+            locations.insert(0, _location(code.co_filename, frame.f_lineno, code.co_name))
         frame = frame.f_back
-    return found
+    return locations
 
 
 def _location(file: str, line: int, name: str) -> str:

@@ -193,11 +193,11 @@ class Execution:
         run.status = RunStatus.FINISHED if is_whole and not run.interrupted else RunStatus.INTERRUPTED
         if self._gate is not None:
             run.gate = self._gate.result(run)
-        found = verdict(run)
-        record_verdict(run, found)
+        run_verdict = verdict(run)
+        record_verdict(run, run_verdict)
         if self._listener is not None:
-            self._listener.finished(run, found)
-        return found
+            self._listener.finished(run, run_verdict)
+        return run_verdict
 
     async def _run_trials(self, count: int) -> None:
         """Run trials from the dispatcher in parallel until there are none left."""

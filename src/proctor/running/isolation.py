@@ -103,7 +103,7 @@ class SessionRequest:
 
 
 @contextlib.contextmanager
-def isolated(plan: Plan) -> Iterator[Plan]:
+def isolated_plan(plan: Plan) -> Iterator[Plan]:
     """The same plan with agents that run every session in its own process."""
     if not hasattr(os, "fork"):
         raise UsageError("--isolate needs os.fork, which this system does not have")

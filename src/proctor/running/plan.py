@@ -315,7 +315,7 @@ def _planned_cases(
     """The selected cases. Evaluators of the other cases are resolved too, so that typos in them are reported."""
     default_repeat = limits_for(options, suite).repeat
     digests = FileDigests(suite.base)
-    found: _PlannedCases = []
+    planned: _PlannedCases = []
     for case in suite.cases:
         evaluators = resolver.evaluators_for(case)
         if select is not None and not select(suite, case):
@@ -323,8 +323,8 @@ def _planned_cases(
         repeat = default_repeat if case.repeat is None else limits_for(options, suite, case).repeat
         whole = case if case.evaluators is not None else replace(case, evaluators=suite.evaluators)
         # Fingerprint the files before anything runs, since an agent may change its files.
-        found.append((digests.with_digests(whole), evaluators, repeat))
-    return found
+        planned.append((digests.with_digests(whole), evaluators, repeat))
+    return planned
 
 
 def _unsupported_cases(suite: Suite, agent: BaseAgent) -> list[Problem]:
@@ -419,11 +419,11 @@ class _EvaluatorResolver:
     def check_judges(self) -> None:
         """Add the problems of judges and of models that simulate users."""
         judged = [evaluator for evaluator in self._resolved.values() if evaluator is not None and evaluator.asks_judge]
-        found = judge_problems(self._suite, judged, self._sources, self._positions_of)
-        self._problems.extend(problem for problem in found if problem not in self._problems)
+        problems = judge_problems(self._suite, judged, self._sources, self._positions_of)
+        self._problems.extend(problem for problem in problems if problem not in self._problems)
         messages = {problem.message for problem in self._problems}
-        found = user_model_problems(self._suite, self._options)
-        self._problems.extend(problem for problem in found if problem.message not in messages)
+        problems = user_model_problems(self._suite, self._options)
+        self._problems.extend(problem for problem in problems if problem.message not in messages)
 
     def _positions_of(self, evaluator: ResolvedEvaluator) -> Iterable[Position | None]:
         keys = (key for key, resolved in self._resolved.items() if resolved is evaluator)
@@ -450,7 +450,7 @@ class _EvaluatorResolver:
     def _with_titles(self, parent: Evaluators, specs: tuple[EvaluatorSpec, ...], keys: tuple[str, ...]) -> Evaluators:
         inherited = {self._keys[evaluator]: evaluator for evaluator in parent}
         taken = {inherited[key].title for key in keys if key in inherited}
-        found: list[ResolvedEvaluator] = []
+        evaluators: list[ResolvedEvaluator] = []
         for spec, key in zip(specs, keys, strict=True):
             evaluator = inherited.pop(key, None)
             if evaluator is None and (resolved := self._resolve(spec, key)) is not None:
@@ -458,8 +458,8 @@ class _EvaluatorResolver:
                 taken.add(evaluator.title)
                 self._keys[evaluator] = key
             if evaluator is not None:
-                found.append(evaluator)
-        return tuple(found)
+                evaluators.append(evaluator)
+        return tuple(evaluators)
 
     def _resolve(self, spec: EvaluatorSpec, key: str) -> ResolvedEvaluator | None:
         """The evaluator of a spec; `None` if it cannot be resolved, or if it is only located and not loaded."""

@@ -60,7 +60,7 @@ def rejudge(
     row = store.find_run(run)
     trials = (trial for trial in store.trials(row.no) if (trial.suite, trial.case.id) in cases)
     answers = {(trial.suite, trial.case.id, trial.number): trial for trial in trials}
-    with _planned(row, answers, _current_suites(row, answers, ()), options) as rescore_plan:
+    with _make_rescore_plan(row, answers, _current_suites(row, answers, ()), options) as rescore_plan:
         opened = start_run(new_run(rescore_plan.plan, rescore_plan.request), None)
         result, _ = run_sync(execute(rescore_plan.plan, options, opened, earlier=rescore_plan.answer_to))
     return {(trial.suite, trial.case.id, trial.number): trial.outcome for trial in result.trials}
@@ -104,12 +104,12 @@ def plan_rescore(
     current = _current_suites(row, answers, suites)
     if evaluators:
         current = [_with_evaluators(suite, evaluators) for suite in current]
-    with _planned(row, answers, current, options) as rescore_plan:
+    with _make_rescore_plan(row, answers, current, options) as rescore_plan:
         yield rescore_plan
 
 
 @contextmanager
-def _planned(
+def _make_rescore_plan(
     row: Run, answers: Mapping[TrialAddress, TrialResult], suites: Sequence[Suite], options: RunOptions
 ) -> Iterator[RescorePlan]:
     recorded = [replace(suite, agent=RecordedAgent(row, suite.name)) for suite in suites]
@@ -142,10 +142,10 @@ def _current_suites(row: Run, answers: Mapping[TrialAddress, TrialResult], paths
     fresh = {suite.name: suite for suite in load(files if paths else [path for path in files if _is_readable(path)])}
     names = dict.fromkeys(suite for suite, _, _ in answers)
     sources = {info.name: info.source for info in row.suites if info.source}
-    found = ((name, fresh.get(sources.get(name, name))) for name in names)
+    current = ((name, fresh.get(sources.get(name, name))) for name in names)
     return [
         _as_stored(name, row, answers) if suite is None else replace(suite, name=name, agents={})
-        for name, suite in found
+        for name, suite in current
     ]
 
 

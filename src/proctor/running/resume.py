@@ -176,13 +176,13 @@ def scoring_keys(plan: Plan, *, fast: bool) -> dict[str, dict[str, str]]:
     of_cases: dict[PlannedSuite, dict[str, CaseEvaluators]] = {item: {} for item in plan.suites}
     for trial in plan.trials:
         of_cases[trial.suite][trial.case.id] = trial.evaluators
-    found: dict[str, dict[str, str]] = {}
+    keys_by_suite: dict[str, dict[str, str]] = {}
     for item, evaluators in of_cases.items():
         keys = {each: _evaluators_key(item, each, fast) for each in dict.fromkeys(evaluators.values())}
         most_common = keys[Counter(evaluators.values()).most_common(1)[0][0]]
         others = {case: keys[each] for case, each in evaluators.items() if keys[each] != most_common}
-        found[item.suite.name] = {"": most_common, **others}
-    return found
+        keys_by_suite[item.suite.name] = {"": most_common, **others}
+    return keys_by_suite
 
 
 def _evaluators_key(item: PlannedSuite, evaluators: CaseEvaluators, fast: bool) -> str:

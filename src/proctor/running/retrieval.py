@@ -19,25 +19,25 @@ def with_passages(replies: Sequence[Reply], retrieval_tools: Sequence[str]) -> t
     if not retrieval_tools:
         return tuple(replies)
     earlier: list[str] = []
-    found = []
+    replies_with_context = []
     for reply in replies:
         if reply.retrieval_context is None:
             passages = passages_in(reply.tool_calls, retrieval_tools)
             earlier += [passage for passage in passages if passage not in earlier]
             reply = replace(reply, retrieval_context=tuple(passages or earlier) or None)
-        found.append(reply)
-    return tuple(found)
+        replies_with_context.append(reply)
+    return tuple(replies_with_context)
 
 
 def passages_in(calls: Iterable[ToolCall], retrieval_tools: Sequence[str]) -> list[str]:
     """The passages that retrieval tools returned: a string, each item of a list, the `text` of an item that has one."""
-    found: list[str] = []
+    passages: list[str] = []
     for call in calls:
         if call.error is None and any(fnmatchcase(call.name, pattern) for pattern in retrieval_tools):
             result = _as_data(call.result)
             items = result if isinstance(result, list) else [result]
-            found += [text for text in map(_as_passage, items) if text]
-    return found
+            passages += [text for text in map(_as_passage, items) if text]
+    return passages
 
 
 def _as_data(result: Json) -> Json:

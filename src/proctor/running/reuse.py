@@ -49,8 +49,8 @@ def resumed_answers_first(answers: Mapping[TrialAddress, TrialResult], earlier: 
     """Finds answers of the interrupted run first, then those that `earlier` finds."""
 
     def find(planned: PlannedTrial) -> TrialResult | None:
-        found = answers.get(planned.address)
-        return found if found is not None or earlier is None else earlier(planned)
+        answer = answers.get(planned.address)
+        return answer if answer is not None or earlier is None else earlier(planned)
 
     return find
 

@@ -113,9 +113,9 @@ async def _run(request: RunRequest, listener: Listener | None) -> tuple[Run, Run
 
             plan = await stack.enter_async_context(on_workers(plan, options.cluster, listener))
         elif options.isolate:
-            from proctor.running.isolation import isolated  # needed only with --isolate
+            from proctor.running.isolation import isolated_plan  # needed only with --isolate
 
-            plan = stack.enter_context(isolated(plan))
+            plan = stack.enter_context(isolated_plan(plan))
         session = (
             None if gate is None or baselines is None else _gate_trials().gate_session(plan, gate, baselines, store)
         )

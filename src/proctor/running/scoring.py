@@ -307,17 +307,17 @@ def _score_from(job: _Job, evaluation: Evaluation | None, clock: float, warnings
 
 def _missing_score(job: _Job, error: BaseException, clock: float) -> Score:
     """A score without a value. An error of an `optional` evaluator counts as skipped."""
-    found = outcome_of_exception(error)
-    if job.evaluator.spec.optional and (found.outcome is Outcome.ERROR or JUDGED in found.details):
-        found = replace(found, outcome=Outcome.SKIPPED, reason=f"could not be scored: {found.reason}")
+    failure = outcome_of_exception(error)
+    if job.evaluator.spec.optional and (failure.outcome is Outcome.ERROR or JUDGED in failure.details):
+        failure = replace(failure, outcome=Outcome.SKIPPED, reason=f"could not be scored: {failure.reason}")
     return Score(
         evaluator=job.evaluator.title,
-        outcome=found.outcome,
+        outcome=failure.outcome,
         threshold=job.evaluator.threshold,
-        reasoning=truncate_middle(found.reason),
+        reasoning=truncate_middle(failure.reason),
         turn=job.turn,
         report_only=job.evaluator.spec.report_only,
-        details=found.details,
+        details=failure.details,
         fingerprint=job.evaluator.fingerprint,
         duration_ms=(Clock.perf_counter() - clock) * 1000,
     )

@@ -49,8 +49,8 @@ def position_of(suite: Suite, key: str, value: Any, reason: str) -> Position | N
     """The position of a wrong value: of the string with the variable that `reason` names, else of the key."""
     variables = variables_in(reason)
     keys = _keys_containing(value, f"${{{variables[0]}}}", key) if variables else ()
-    found = (suite.key_positions.get(name) for name in (*keys, key))
-    return next((position for position in found if position is not None), None)
+    positions = (suite.key_positions.get(name) for name in (*keys, key))
+    return next((position for position in positions if position is not None), None)
 
 
 def _keys_containing(value: Any, text: str, key: str) -> Iterator[str]:

@@ -35,9 +35,9 @@ async def with_rerun_tools(answer: ConversationResult, case: Case, planned: Plan
     warnings: list[str] = []
     with mocked_tools(case), suppress_tracing():
         for reply in answer.replies:
-            passages, found = await _passages(reply, tools)
+            passages, notes = await _passages(reply, tools)
             replies.append(replace(reply, retrieval_context=passages))
-            warnings += found
+            warnings += notes
     return replace(answer, replies=tuple(replies), warnings=answer.warnings + tuple(dict.fromkeys(warnings)))
 
 

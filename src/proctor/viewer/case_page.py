@@ -139,11 +139,11 @@ class Repeat:
 
 
 def _repeats(row: Run, trials: Mapping[int, TrialResult]) -> list[Repeat]:
-    found = []
+    repeats = []
     for number in sorted(trials)[:MAX_REPEATS]:
         trial = trials[number]
         reply = trial.replies[-1] if trial.replies else None
-        found.append(
+        repeats.append(
             Repeat(
                 number=number,
                 outcome=trial.outcome,
@@ -155,7 +155,7 @@ def _repeats(row: Run, trials: Mapping[int, TrialResult]) -> list[Repeat]:
                 scores=score_texts(trial.scores),
             )
         )
-    return found
+    return repeats
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +171,7 @@ class CaseInRun:
 def _history(source: Source, row: Run, suite: str, case_id: str) -> list[CaseInRun]:
     """The outcome of the case in recent runs, as far as they are read in time; empty for a single run."""
     until = time.monotonic() + HISTORY_SECONDS
-    found = []
+    history = []
     for item in source.page(None, MAX_HISTORY_RUNS):
         if not any(info.name == suite for info in item.suites):
             continue
@@ -179,8 +179,8 @@ def _history(source: Source, row: Run, suite: str, case_id: str) -> list[CaseInR
             continue
         known = source.totals(item).cases.get((suite, case_id))
         if known is not None:
-            found.append(CaseInRun(item, case_address(item.id, suite, case_id), known[0], duration(known[1])))
-    return found if len(found) > 1 else []
+            history.append(CaseInRun(item, case_address(item.id, suite, case_id), known[0], duration(known[1])))
+    return history if len(history) > 1 else []
 
 
 MAX_SPANS = 500
@@ -237,7 +237,7 @@ def _span(depth: int, span: Span, start: float, whole: float) -> SpanView:
     values: list[tuple[str, str]] = []
     if isinstance(span, LLMSpan):
         both = (("Input", span.input_messages), ("Output", span.output_messages))
-        messages = [(title, [_message(each) for each in found[-MAX_MESSAGES:]]) for title, found in both if found]
+        messages = [(title, [_message(each) for each in items[-MAX_MESSAGES:]]) for title, items in both if items]
     else:
         both_values = (("Input", span.input), ("Output", span.output))
         values = [(title, pretty(value)) for title, value in both_values if value is not None]

@@ -129,11 +129,11 @@ class RunCases:
     @cached_property
     def evaluators(self) -> list[tuple[str, int]]:
         """The evaluators with how many of their scores did not pass."""
-        found: dict[str, int] = {}
+        counts: dict[str, int] = {}
         for summary in self.run.summaries:
             for score in summary.scores:
-                found[score.evaluator] = found.get(score.evaluator, 0) + (score.outcome in NOT_PASSED)
-        return sorted(found.items())[:MAX_CHOICES]
+                counts[score.evaluator] = counts.get(score.evaluator, 0) + (score.outcome in NOT_PASSED)
+        return sorted(counts.items())[:MAX_CHOICES]
 
     @cached_property
     def causes(self) -> dict[CaseAddress, list[str]]:
@@ -141,12 +141,12 @@ class RunCases:
         failing = [summary for summary in self.run.summaries if summary.outcome in FAILED_OR_ERROR]
         failing = failing[:MAX_TRIALS_FOR_CAUSES]
         positions = {summary.position for summary in failing}
-        found: dict[CaseAddress, list[str]] = {}
+        causes: dict[CaseAddress, list[str]] = {}
         for trial in self.run.trials_of({(summary.suite, summary.case_id) for summary in failing}):
             if trial.position in positions:
-                names = found.setdefault((trial.suite, trial.case.id), [])
+                names = causes.setdefault((trial.suite, trial.case.id), [])
                 names.extend(name for name in (cause_name(trial),) if name not in names)
-        return found
+        return causes
 
     @cached_property
     def gate(self) -> GateView | None:

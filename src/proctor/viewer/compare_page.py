@@ -101,14 +101,14 @@ def _align(first: Source, before: Run, second: Source, after: Run, query: Mappin
     """The most similar trials of the case in both runs; reads only its trials, unless it was renamed."""
     suite, case = query.get("suite", ""), query["case"]
     old, new = _trials(first, before, suite, case), _trials(second, after, suite, case)
-    found = most_similar_trials(old, new) if old and new else None
-    if found is None:
+    aligned = most_similar_trials(old, new) if old and new else None
+    if aligned is None:
         with first.open_run(before) as earlier, second.open_run(after) as later:
             try:
-                found = align_case(earlier, later, f"{suite}/{case}" if suite else case)
+                aligned = align_case(earlier, later, f"{suite}/{case}" if suite else case)
             except NoSuchCase:
                 raise NotFound(f"Case {case!r} is not in both runs.") from None
-    return found
+    return aligned
 
 
 def _trials(source: Source, row: Run, suite: str, case: str) -> list[TrialResult]:

@@ -83,7 +83,7 @@ def grade_page(visit: Visit) -> Page:
         (title, len(queues[what]), position.address(row.id, what=what, skip=0), what == position.what)
         for what, title in QUEUES.items()
     ]
-    found = own[position.skip] if position.skip < len(own) else None
+    address = own[position.skip] if position.skip < len(own) else None
     values = {
         "row": row,
         "run_address": run_address(row.id),
@@ -91,7 +91,7 @@ def grade_page(visit: Visit) -> Page:
         "tabs": tabs,
         "count": len(own),
         "start_again": position.address(row.id, skip=0),
-        "item": None if found is None else _item(source, row, position, found, visit.token),
+        "item": None if address is None else _item(source, row, position, address, visit.token),
         **_agreement(source, row),
     }
     return Page("grade.html", f"Grade {row.name or row.id}", values)
@@ -144,8 +144,8 @@ class GradedItem:
     later: str
 
 
-def _item(source: Source, row: Run, position: GradingPosition, found: tuple[int, int], token: str) -> GradedItem:
-    no, at = found
+def _item(source: Source, row: Run, position: GradingPosition, address: tuple[int, int], token: str) -> GradedItem:
+    no, at = address
     with source.lock:
         trial = source.store.trial(no)
     score = trial.scores[at]
@@ -179,12 +179,12 @@ def _item(source: Source, row: Run, position: GradingPosition, found: tuple[int,
 def _agreement(source: Source, row: Run) -> dict[str, Any]:
     """How well people agree with each other, and each judge with people."""
     with HumanLabels(source.store.database_path) as labels:
-        found = labels.for_run(row.id)
-    lines = [(f"{pair.first} and {pair.second}", pair.agreement) for pair in pairwise_agreement(found)]
-    lines += _judges(source, row, found)
+        run_labels = labels.for_run(row.id)
+    lines = [(f"{pair.first} and {pair.second}", pair.agreement) for pair in pairwise_agreement(run_labels)]
+    lines += _judges(source, row, run_labels)
     return {
-        "labels": len(found),
-        "people": ", ".join(sorted({label.who for label in found})),
+        "labels": len(run_labels),
+        "people": ", ".join(sorted({label.who for label in run_labels})),
         "agreements": [(names, agreement_text(agreement)) for names, agreement in lines],
         "labels_address": f"{run_address(row.id)}/labels.jsonl",
     }

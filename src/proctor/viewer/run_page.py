@@ -100,8 +100,8 @@ def run_page(visit: Visit) -> Page:
         earlier = next(iter(source.earlier_runs(row)), None)
         before = None if earlier is None else source.totals(earlier)
         words = source.store.cases_with_words(row.no, query.words) if query.words else None
-        found = find_cases(run, query, {} if before is None else before.cases, words)
-        cases = found[(query.page - 1) * CASES_PER_PAGE : query.page * CASES_PER_PAGE]
+        matches = find_cases(run, query, {} if before is None else before.cases, words)
+        cases = matches[(query.page - 1) * CASES_PER_PAGE : query.page * CASES_PER_PAGE]
         changed = {} if before is None else changes(before, run.totals)
         values = {
             "row": row,
@@ -115,10 +115,10 @@ def run_page(visit: Visit) -> Page:
             "toggles": list(_toggles(run.totals, changed, query)),
             "choices": _select_fields(query),
             "more_choices": _more_select_fields(run, query),
-            "count": len(found),
+            "count": len(matches),
             "table": _table(row, cases, {} if before is None else before.cases),
             "page": query.page,
-            "pages": -(-len(found) // CASES_PER_PAGE),
+            "pages": -(-len(matches) // CASES_PER_PAGE),
             "previous_page": f"{query.address(page=query.page - 1)}#cases",
             "next_page": f"{query.address(page=query.page + 1)}#cases",
             # Computed here, while the lock is held.
@@ -228,19 +228,19 @@ def _select_field(label: str, name: str, options: Sequence[tuple[str, str]], val
     return SelectField(label, name, options if is_option else [*options, (value, value)], value)
 
 
-def _table(row: Run, found: Sequence[tuple[str, CaseRow]], before: EarlierCases) -> CaseTable:
-    names = dict.fromkeys(score.evaluator for _, case in found for trial in case.trials for score in trial.scores)
+def _table(row: Run, cases: Sequence[tuple[str, CaseRow]], before: EarlierCases) -> CaseTable:
+    names = dict.fromkeys(score.evaluator for _, case in cases for trial in case.trials for score in trial.scores)
     evaluators = list(names)[:MAX_COLUMNS]
     groups = [
         (group, [_listed_case(row, case, before, evaluators) for _, case in members])
-        for group, members in groupby(found, key=lambda item: item[0])
+        for group, members in groupby(cases, key=lambda item: item[0])
     ]
     return CaseTable(
         groups=groups,
         evaluators=evaluators,
         more_evaluators=len(names) - len(evaluators),
-        has_repeats=any(len(case.trials) > 1 for _, case in found),
-        has_costs=any(case.mean_usd is not None for _, case in found),
+        has_repeats=any(len(case.trials) > 1 for _, case in cases),
+        has_costs=any(case.mean_usd is not None for _, case in cases),
     )
 
 

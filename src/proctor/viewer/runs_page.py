@@ -154,7 +154,7 @@ def time_text(row: Run) -> str:
 def _trends(runs: Sequence[ListedRun]) -> list[tuple[str, list[LinePlot]]]:
     """Plots of pass rate, cost and time over runs, for each suite that ran more than once."""
     names = list(dict.fromkeys(info.name for item in runs for info in item.row.suites))
-    found = []
+    trends = []
     for name in names:
         known = [(item, item.totals.suites) for item in reversed(runs) if item.totals is not None]
         items = [(item, suites[name]) for item, suites in known if name in suites]
@@ -164,8 +164,8 @@ def _trends(runs: Sequence[ListedRun]) -> list[tuple[str, list[LinePlot]]]:
         if any(totals.cost_usd is not None for _, totals in items):
             plots.append(line_plot("Cost per trial", _cost_points(items), money))
         times = [_point(item, totals.mean_ms, duration(totals.mean_ms)) for item, totals in items]
-        found.append((name, [*plots, line_plot("Time per trial", times, duration)]))
-    return found[:MAX_TRENDS]
+        trends.append((name, [*plots, line_plot("Time per trial", times, duration)]))
+    return trends[:MAX_TRENDS]
 
 
 def _rate_points(items: Sequence[tuple[ListedRun, SuiteTotals]]) -> list[PlotPoint]:

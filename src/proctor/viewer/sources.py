@@ -127,12 +127,12 @@ class Source:
     def earlier_runs(self, row: Run, limit: int = 1) -> list[Run]:
         """The latest runs before this one that have a suite in common with it."""
         own = {name for info in row.suites for name in (info.name, info.source) if name}
-        found: list[Run] = []
+        earlier: list[Run] = []
         before: int | None = row.no
-        while len(found) < limit and (rows := self.page(before, 50)):
+        while len(earlier) < limit and (rows := self.page(before, 50)):
             before = rows[-1].no
-            found += [item for item in rows if any(info.name in own for info in item.suites)]
-        return found[:limit]
+            earlier += [item for item in rows if any(info.name in own for info in item.suites)]
+        return earlier[:limit]
 
 
 def _cache(cache: dict[int, tuple[object, T]], run: int, value: tuple[object, T], limit: int) -> None:

@@ -99,11 +99,11 @@ def _sheets(book: Any, name: Any, *, first: bool) -> list[Any]:
     """The sheet `name`, the active one (`first`), or all sheets; never a chart, which has no cells."""
     sheets = list(book.worksheets)
     if name is not None:
-        found = [sheet for sheet in sheets if sheet.title == name]
-        if not found:
+        matches = [sheet for sheet in sheets if sheet.title == name]
+        if not matches:
             titles = ", ".join(sheet.title for sheet in sheets) or "none"
             raise UnreadableFile(f"has no sheet {name!r}; it has {titles}")
-        return found
+        return matches
     if not first:
         return sheets
     return [book.active] if book.active in sheets else sheets[:1]

@@ -254,8 +254,8 @@ class GoalAccuracy(JudgedEvaluator):
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
         goal: dict[str, Texts] = {} if self.goal is None else {"goal": self.goal}
         reply = await judge.ask(goal_accuracy({**goal, **case_material(evaluable, task_given=self.goal is not None)}))
-        goals = [_judged_goal("goal", item.goal, item.reached, item.reason) for item in reply.goals]
-        plans = [_judged_goal("plan", item.goal, item.plan, item.plan_reason) for item in reply.goals]
+        goals = [_goal_finding("goal", item.goal, item.reached, item.reason) for item in reply.goals]
+        plans = [_goal_finding("plan", item.goal, item.plan, item.plan_reason) for item in reply.goals]
         scores = {"goal_score": mean(item.credit for item in goals), "plan_score": mean(item.credit for item in plans)}
         reached = summarize_findings(goals, "goals were reached")
         reasoning = f"{reached}; {summarize_findings(plans, 'of the plans were sound')}"
@@ -263,5 +263,5 @@ class GoalAccuracy(JudgedEvaluator):
         return Evaluation(mean(scores.values()), reasoning, details)
 
 
-def _judged_goal(what: str, text: str, score: float, reason: str) -> Finding:
+def _goal_finding(what: str, text: str, score: float, reason: str) -> Finding:
     return Finding(text, f"{what} {score:.0%}", score >= REACHED_THRESHOLD, reason, score)

@@ -68,12 +68,14 @@ class FileProcessor:
         try:
             content = self._read(_attached_file(file_input))
         except UnreadableFile as error:
-            return _processed(
+            return _file_input(
                 file_input, markdown_content="", processing_time_ms=_elapsed_ms(started), error=str(error)
             )
         metadata = dict(content.metadata) | ({"warning": "; ".join(content.notes)} if content.notes else {})
         text = content.text.strip()
-        return _processed(file_input, markdown_content=text, metadata=metadata, processing_time_ms=_elapsed_ms(started))
+        return _file_input(
+            file_input, markdown_content=text, metadata=metadata, processing_time_ms=_elapsed_ms(started)
+        )
 
     def _read(self, item: AttachedFile) -> FileText:
         base = self.base_dir or Path.cwd()
@@ -82,7 +84,7 @@ class FileProcessor:
         return FileReader(base, FileSettings(*seconds, cache, max(1, self.max_retries))).read(item)
 
 
-def _processed(original: Any, **fields: Any) -> ProcessedFileInput:
+def _file_input(original: Any, **fields: Any) -> ProcessedFileInput:
     return ProcessedFileInput.model_construct(original=original, **fields)
 
 
@@ -103,14 +105,14 @@ def to_processed(result: Any, item: AttachedFile, spent_ms: float) -> ProcessedF
     """A file processor's result in HoloDeck's shape; the processor may return that or only the text."""
     original, duration = file_input(item), round(spent_ms)
     if isinstance(result, str):
-        return _processed(original, markdown_content=result, processing_time_ms=duration)
+        return _file_input(original, markdown_content=result, processing_time_ms=duration)
     text, error = getattr(result, "markdown_content", None), getattr(result, "error", None)
     if text is None and error is None:
         wrong = f"the file processor returned {type(result).__name__}, which has no text"
-        return _processed(original, processing_time_ms=duration, error=wrong)
+        return _file_input(original, processing_time_ms=duration, error=wrong)
     metadata, cached = to_json(getattr(result, "metadata", None)), getattr(result, "cached_path", None)
     own_time = getattr(result, "processing_time_ms", None)
-    return _processed(
+    return _file_input(
         original,
         markdown_content=str(text or ""),
         metadata=metadata if isinstance(metadata, dict) else None,
@@ -130,7 +132,7 @@ def file_text(processed: ProcessedFileInput) -> FileText:
 
 def unread_files(attachments: Sequence[AttachedFile], messages: Sequence[str]) -> list[ProcessedFileInput]:
     """The files of a turn that was not sent, or of a stored run; `messages` are those of its trial."""
-    return [_processed(file_input(item), error=_error_about(item, messages)) for item in attachments]
+    return [_file_input(file_input(item), error=_error_about(item, messages)) for item in attachments]
 
 
 def _error_about(item: AttachedFile, messages: Sequence[str]) -> str | None:

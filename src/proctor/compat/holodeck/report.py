@@ -90,7 +90,7 @@ class ProgressIndicator:
             return "No tests to execute"
         head = f"Test Results: {self.passed}/{total} passed ({100 * self.passed / total:.1f}%)"
         if is_terminal(sys.stdout):
-            head = f"{_colored('✓') if self.passed == total else _colored('⚠')} {head}"
+            head = f"{_color('✓') if self.passed == total else _color('⚠')} {head}"
         lines = ["", RULE, head]
         if self.failed:
             lines.append(f"  Failed: {self.failed}")
@@ -127,10 +127,10 @@ def _name(result: TestResult, number: int) -> str:
 
 
 def _mark(passed: bool | None) -> str:
-    return _colored("•" if passed is None else "✓" if passed else "✗")
+    return _color("•" if passed is None else "✓" if passed else "✗")
 
 
-def _colored(mark: str) -> str:
+def _color(mark: str) -> str:
     return f"\033[{_COLORS[mark]}m{mark}\033[0m" if uses_color(sys.stdout, os.environ) else mark
 
 

@@ -50,10 +50,10 @@ def _build(spec: ToolSpec, ask: Ask) -> AgentTool:
         work = _prompt_call(spec, ask)
     elif isinstance(spec, StoreSpec):
         work = _search_call(spec)
-    return AgentTool(tool_name(spec), spec.description, schema, _checked(schema, work), spec.deferred)
+    return AgentTool(tool_name(spec), spec.description, schema, _with_schema_check(schema, work), spec.deferred)
 
 
-def _checked(schema: Mapping[str, Json], work: Any) -> Any:
+def _with_schema_check(schema: Mapping[str, Json], work: Any) -> Any:
     """Check arguments against the schema first; the model sees the error and can try again."""
 
     async def call(arguments: Mapping[str, Any]) -> Json:

@@ -19,23 +19,23 @@ from proctor.evaluators.text.keywords import same_number
 from proctor.evaluators.values import parse_if_json, quote
 
 
-def equal_values(wanted: Json, got: Json) -> bool:
+def equal_values(expected: Json, actual: Json) -> bool:
     """Equal text, equal data, or a number and its text.
 
     `{"a": 1}` equals the text `{"a": 1.0}` in any order of keys, 123 equals `123`, and true equals `true`. None equals
     None and the empty text, and never the word `None`.
     """
-    if isinstance(wanted, str) and isinstance(got, str):
-        return wanted == got
-    if wanted is None or got is None:
-        return wanted in (None, "") and got in (None, "")
-    if isinstance(wanted, (dict, list)) or isinstance(got, (dict, list)):
-        return json_equal(parse_if_json(wanted), parse_if_json(got))
-    if isinstance(wanted, str):
-        return _is_text_of(got, wanted)
-    if isinstance(got, str):
-        return _is_text_of(wanted, got)
-    return json_equal(wanted, got)
+    if isinstance(expected, str) and isinstance(actual, str):
+        return expected == actual
+    if expected is None or actual is None:
+        return expected in (None, "") and actual in (None, "")
+    if isinstance(expected, (dict, list)) or isinstance(actual, (dict, list)):
+        return json_equal(parse_if_json(expected), parse_if_json(actual))
+    if isinstance(expected, str):
+        return _is_text_of(actual, expected)
+    if isinstance(actual, str):
+        return _is_text_of(expected, actual)
+    return json_equal(expected, actual)
 
 
 def normalize(value: Json, *, strip: bool, ignore_case: bool) -> Json:
@@ -50,12 +50,12 @@ def normalize(value: Json, *, strip: bool, ignore_case: bool) -> Json:
     return value
 
 
-def difference(wanted: Json, got: Json) -> str:
+def difference(expected: Json, actual: Json) -> str:
     """The first difference of two unequal values; empty if it is obvious."""
-    if isinstance(wanted, str) and isinstance(got, str):
-        return _text_difference(wanted, got)
-    if isinstance(wanted, (dict, list)) or isinstance(got, (dict, list)):
-        left, right = parse_if_json(wanted), parse_if_json(got)
+    if isinstance(expected, str) and isinstance(actual, str):
+        return _text_difference(expected, actual)
+    if isinstance(expected, (dict, list)) or isinstance(actual, (dict, list)):
+        left, right = parse_if_json(expected), parse_if_json(actual)
         if isinstance(right, str):
             return "the output is text, not JSON"
         return _data_difference(left, right, "")
@@ -68,17 +68,17 @@ def _is_text_of(scalar: Json, text: str) -> bool:
     return isinstance(scalar, (int, float)) and same_number(scalar, text)
 
 
-def _text_difference(wanted: str, got: str) -> str:
-    if wanted.strip() == got.strip():
+def _text_difference(expected: str, actual: str) -> str:
+    if expected.strip() == actual.strip():
         return "they differ only in surrounding white space"
-    if wanted.casefold() == got.casefold():
+    if expected.casefold() == actual.casefold():
         return "they differ only in case"
-    if unicodedata.normalize("NFC", wanted) == unicodedata.normalize("NFC", got):
+    if unicodedata.normalize("NFC", expected) == unicodedata.normalize("NFC", actual):
         return "they differ only in how accents are encoded"
-    if min(len(wanted), len(got)) < 20:
+    if min(len(expected), len(actual)) < 20:
         return ""
-    place = _common_prefix(wanted, got)
-    left, right = (quote(text[place : place + 20]) for text in (wanted, got))
+    place = _common_prefix(expected, actual)
+    left, right = (quote(text[place : place + 20]) for text in (expected, actual))
     return f"first difference at character {place + 1}: {left} became {right}"
 
 
@@ -94,22 +94,22 @@ def _common_prefix(left: str, right: str) -> int:
     return low
 
 
-def _data_difference(wanted: Json, got: Json, place: str) -> str:
+def _data_difference(expected: Json, actual: Json, place: str) -> str:
     """The path of the first part that differs, and how."""
-    if isinstance(wanted, dict) and isinstance(got, dict):
-        for key, item in wanted.items():
-            if key not in got:
+    if isinstance(expected, dict) and isinstance(actual, dict):
+        for key, item in expected.items():
+            if key not in actual:
                 return f"{place}.{key} is missing".lstrip(".")
-            if not json_equal(item, got[key]):
-                return _data_difference(item, got[key], f"{place}.{key}")
-        extra = next(key for key in got if key not in wanted)
+            if not json_equal(item, actual[key]):
+                return _data_difference(item, actual[key], f"{place}.{key}")
+        extra = next(key for key in actual if key not in expected)
         return f"{place}.{extra} is not expected".lstrip(".")
-    if isinstance(wanted, list) and isinstance(got, list):
-        for index, (left, right) in enumerate(zip(wanted, got, strict=False)):
+    if isinstance(expected, list) and isinstance(actual, list):
+        for index, (left, right) in enumerate(zip(expected, actual, strict=False)):
             if not json_equal(left, right):
                 return _data_difference(left, right, f"{place}[{index}]")
-        return f"{place.lstrip('.') or 'the list'} has {len(got)} items instead of {len(wanted)}"
-    return f"{place.lstrip('.')} is {quote(got, 40)} instead of {quote(wanted, 40)}" if place else ""
+        return f"{place.lstrip('.') or 'the list'} has {len(actual)} items instead of {len(expected)}"
+    return f"{place.lstrip('.')} is {quote(actual, 40)} instead of {quote(expected, 40)}" if place else ""
 
 
 S = TypeVar("S", bound=Sequence[str])

@@ -114,13 +114,13 @@ class NumberKeyword:
     """The percent or currency sign, or nothing."""
 
     def is_in(self, numbers: str) -> bool:
-        return any(self._fits(numbers, found) for found in re.finditer(_NUMBER, numbers))
+        return any(self._fits(numbers, match) for match in re.finditer(_NUMBER, numbers))
 
-    def _fits(self, numbers: str, found: re.Match[str]) -> bool:
-        if not any(self._means(whole, decimals) for whole, decimals in _meanings(found.group())):
+    def _fits(self, numbers: str, match: re.Match[str]) -> bool:
+        if not any(self._means(whole, decimals) for whole, decimals in _meanings(match.group())):
             return False
-        before = numbers[max(0, found.start() - 3) : found.start()].rstrip()
-        after = numbers[found.end() : found.end() + 2].lstrip()
+        before = numbers[max(0, match.start() - 3) : match.start()].rstrip()
+        after = numbers[match.end() : match.end() + 2].lstrip()
         if self.negative and not before.rstrip(f"{CURRENCIES} ").endswith(("-", "−")):
             return False
         if not self.sign_of_unit or after.startswith(self.sign_of_unit):

@@ -96,9 +96,9 @@ class _WordCharacters(dict[int, str]):
 
     def __missing__(self, code: int) -> str:
         character = chr(code)
-        kept = character.isalnum() or unicodedata.category(character).startswith("M")
-        self[code] = found = character if kept else " "
-        return found
+        is_word_character = character.isalnum() or unicodedata.category(character).startswith("M")
+        self[code] = replacement = character if is_word_character else " "
+        return replacement
 
 
 _WORD_CHARACTERS = _WordCharacters()
@@ -147,10 +147,10 @@ def _precisions(reference: list[str], answer: list[str]) -> list[float]:
     smoothing = 1.0
     matched = False
     for order in range(1, min(_ORDERS, len(answer)) + 1):
-        found = _shared(_runs(reference, order), _runs(answer, order))
-        matched = matched or found > 0
-        smoothing *= 1.0 if found else 2.0
-        precisions.append((found or 1.0 / smoothing) / (len(answer) - order + 1))
+        shared = _shared(_runs(reference, order), _runs(answer, order))
+        matched = matched or shared > 0
+        smoothing *= 1.0 if shared else 2.0
+        precisions.append((shared or 1.0 / smoothing) / (len(answer) - order + 1))
     return precisions if matched else []
 
 
@@ -271,11 +271,11 @@ class METEOR:
         used = _STAGES[: len(stages)]
         details: dict[str, Any] = {"stages": list(used), "chunks": chunks}
         details["matches"] = {name: len(stage) for name, stage in zip(used, stages, strict=True)}
-        reasoning = f"METEOR {score:.4f} by {_listed(used)} matches: {expected_but_got(expected, output)}"
+        reasoning = f"METEOR {score:.4f} by {_join_names(used)} matches: {expected_but_got(expected, output)}"
         return Evaluation(score, reasoning, details)
 
 
-def _listed(names: Sequence[str]) -> str:
+def _join_names(names: Sequence[str]) -> str:
     return f"{', '.join(names[:-1])} and {names[-1]}"
 
 
@@ -317,9 +317,9 @@ def _match(
 ) -> _Alignment:
     pairs: _Alignment = []
     for index in reversed(free):
-        candidates = [found for form in forms(answer[index]) if (found := places.get(form))]
+        candidates = [indices for form in forms(answer[index]) if (indices := places.get(form))]
         if candidates:
-            pairs.append((index, max(candidates, key=lambda found: found[-1]).pop()))
+            pairs.append((index, max(candidates, key=lambda indices: indices[-1]).pop()))
     return pairs
 
 

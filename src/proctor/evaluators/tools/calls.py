@@ -95,10 +95,10 @@ def mismatches(expected: ExpectedCall, call: ToolCall) -> Iterator[str]:
 def wrong_arguments(expected: ExpectedCall, call: ToolCall) -> dict[str, str]:
     """What is wrong, by argument. The empty key holds what is wrong with the arguments as a whole."""
     wrong: dict[str, list[str]] = {}
-    for found in argument_differences(expected, call):
-        name = _argument_of(found.path, expected.args or {}, call.arguments)
-        inside = found.path[len(name) :].removeprefix(".")
-        wrong.setdefault(name, []).append(f"{inside}: {found.reason}" if inside else found.reason)
+    for difference in argument_differences(expected, call):
+        name = _argument_of(difference.path, expected.args or {}, call.arguments)
+        inside = difference.path[len(name) :].removeprefix(".")
+        wrong.setdefault(name, []).append(f"{inside}: {difference.reason}" if inside else difference.reason)
     return {
         name: ", ".join(reasons[:4] + (["and more"] if len(reasons) > 4 else [])) for name, reasons in wrong.items()
     }

@@ -83,28 +83,28 @@ class ToolTrajectory:
         units = expand_counts(expected, len(actual))
         pair = best_pairs if self.match == "ANY_ORDER" else best_pairs_in_order
         weights = [fit[index] for index in units]
-        found = pair(weights)
-        pairs = [(units[unit], column) for unit, column in found]
-        count, made, matched = sum(call.count for call in expected), len(actual), len(pairs)
-        share = matched / (count if self.extra else max(count, made))
+        unit_pairs = pair(weights)
+        pairs = [(units[unit], column) for unit, column in unit_pairs]
+        count, actual_count, matched = sum(call.count for call in expected), len(actual), len(pairs)
+        share = matched / (count if self.extra else max(count, actual_count))
         left = differences(expected, actual, pairs, fit)
         extra = bool(self.extra)
         return Evaluation(
             share if self.partial else float(share == 1.0),
-            self._reason(matched, count, made) if share == 1.0 else left.explain(extra_allowed=extra),
+            self._reason(matched, count, actual_count) if share == 1.0 else left.explain(extra_allowed=extra),
             {
-                **_precision_and_recall(matched, count, made),
+                **_precision_and_recall(matched, count, actual_count),
                 **left.details(extra_allowed=extra, places=places),
                 **_ignored_calls(evaluable.tool_calls, places),
                 **({"approximate": True} if self.match == "ANY_ORDER" and not is_exact(weights) else {}),
             },
         )
 
-    def _reason(self, matched: int, expected: int, made: int) -> str:
+    def _reason(self, matched: int, expected: int, actual: int) -> str:
         if self.match == "EXACT":
             return f"{matched} of {expected} expected calls made, and no others"
         order = "in order" if self.match == "IN_ORDER" else "in any order"
-        others = f"; {other_calls(made - matched)}" if made > matched else "" if self.extra else ", and no others"
+        others = f"; {other_calls(actual - matched)}" if actual > matched else "" if self.extra else ", and no others"
         return f"{matched} of {expected} expected calls made, {order}{others}"
 
 
@@ -125,10 +125,10 @@ def _order(match: str | int) -> str:
     return name
 
 
-def _precision_and_recall(matched: int, expected: int, made: int) -> dict[str, Any]:
-    precision = matched / made if made else float(not expected)
+def _precision_and_recall(matched: int, expected: int, actual: int) -> dict[str, Any]:
+    precision = matched / actual if actual else float(not expected)
     recall = matched / expected if expected else 1.0
-    f1 = 2 * precision * recall / (precision + recall) if matched else float(not expected and not made)
+    f1 = 2 * precision * recall / (precision + recall) if matched else float(not expected and not actual)
     return {"matched": matched, "precision": precision, "recall": recall, "f1": f1}
 
 
@@ -154,8 +154,8 @@ class ExpectedTools:
             return _evaluate_no_calls(actual, places)
         satisfied, pairs = _max_satisfied(expected, actual)
         left = differences(expected, actual, pairs)
-        found = left.details(extra_allowed=True, places=places)
-        details = {"satisfied": sorted(satisfied), **found, **_ignored_calls(evaluable.tool_calls, places)}
+        faults = left.details(extra_allowed=True, places=places)
+        details = {"satisfied": sorted(satisfied), **faults, **_ignored_calls(evaluable.tool_calls, places)}
         if len(satisfied) == len(expected):
             return Evaluation(1.0, f"all {len(expected)} expected tools were called", details)
         counted = f"{len(satisfied)} of {len(expected)} expected tools were called as expected"
@@ -336,27 +336,29 @@ class FinalState:
             raise NothingToCompare("the agent does not report its state")
         wrong: dict[str, str] = {}
         for key, matcher in parse_state(expected, self.base).fields.items():
-            found = self._differences(expected[key], matcher, state, key)
-            if reason := summarize(found):
+            differences = self._differences(expected[key], matcher, state, key)
+            if reason := summarize(differences):
                 wrong[key] = reason
         if not wrong:
             return Evaluation(1.0, f"as expected: {', '.join(expected)}", {"different": {}})
         return Evaluation(0.0, "; ".join(wrong.values()), {"different": wrong})
 
-    def _differences(self, wanted: Json, matcher: Matcher, state: Mapping[str, Json], key: str) -> Iterator[Difference]:
+    def _differences(
+        self, expected: Json, matcher: Matcher, state: Mapping[str, Json], key: str
+    ) -> Iterator[Difference]:
         """What is wrong at a key. An expected empty list or object must be empty, although every value contains it."""
         if key in state:
             yield from differences_of(matcher, state[key], key)
-            yield from _nonempty_differences(wanted, state[key], key)
+            yield from _nonempty_differences(expected, state[key], key)
         elif not may_be_absent(matcher):
             yield Difference(key, f"missing, expected {describe(matcher)}")
 
 
-def _nonempty_differences(wanted: Json, actual: Json, path: str) -> Iterator[Difference]:
-    if wanted in ([], {}):
-        if isinstance(actual, type(wanted)) and actual:  # a value of another type is already reported
-            yield Difference(path, describe_change(wanted, actual))
-    elif isinstance(wanted, Mapping) and isinstance(actual, Mapping):
-        for name, item in wanted.items():
+def _nonempty_differences(expected: Json, actual: Json, path: str) -> Iterator[Difference]:
+    if expected in ([], {}):
+        if isinstance(actual, type(expected)) and actual:  # a value of another type is already reported
+            yield Difference(path, describe_change(expected, actual))
+    elif isinstance(expected, Mapping) and isinstance(actual, Mapping):
+        for name, item in expected.items():
             if name in actual:
                 yield from _nonempty_differences(item, actual[name], key_path(path, name))

@@ -61,18 +61,18 @@ def _evaluation_of(reruns: Sequence[ToolRerun]) -> Evaluation:
     other = [rerun for rerun in reruns if rerun.changed is None]
     failed = [rerun for rerun in other if rerun.error is not None]
     if failed and not changed:
-        raise RerunFailed(f"could not re-run: {_listed(failed)}")
+        raise RerunFailed(f"could not re-run: {_reruns_text(failed)}")
     if not compared:
-        raise NothingToCompare(f"no call could be compared: {_listed(reruns)}")
+        raise NothingToCompare(f"no call could be compared: {_reruns_text(reruns)}")
     same = len(compared) - len(changed)
-    parts = [f"{same} of {len(compared)} calls return the same result when re-run", _listed(changed)]
+    parts = [f"{same} of {len(compared)} calls return the same result when re-run", _reruns_text(changed)]
     if other:
-        parts.append(f"not compared: {_listed(other)}")
+        parts.append(f"not compared: {_reruns_text(other)}")
     calls = [rerun.to_json() for rerun in reruns]
     return Evaluation(same / len(compared), "; ".join(filter(None, parts)), {"calls": calls})
 
 
-def _listed(reruns: Sequence[ToolRerun]) -> str:
+def _reruns_text(reruns: Sequence[ToolRerun]) -> str:
     lines = [describe(rerun) for rerun in reruns[:MAX_LISTED]]
     return "; ".join([*lines, f"and {len(reruns) - MAX_LISTED} more"] if len(reruns) > MAX_LISTED else lines)
 

@@ -88,10 +88,10 @@ Fault = dict[str, Any]
 
 def fault(kind: str, tool: str, actual: int | None = None, **rest: Any) -> Fault:
     """One mistake of the agent, for reports."""
-    found: Fault = {"kind": kind, "tool": tool}
+    result: Fault = {"kind": kind, "tool": tool}
     if actual is not None:
-        found["actual"] = actual
-    return found | {name: value for name, value in rest.items() if value}
+        result["actual"] = actual
+    return result | {name: value for name, value in rest.items() if value}
 
 
 def with_original_indices(data: dict[str, Any], places: Sequence[int]) -> dict[str, Any]:

@@ -237,11 +237,11 @@ def align(steps: Sequence[StepMatches], *, further: bool = False) -> Alignment:
     exact = True
     for slots in _independent_groups(_slots(steps, further)):
         if any(one.precedes(other) for one in slots for other in slots):
-            found, complete = _pairs_in_order(slots)
+            slot_pairs, complete = _pairs_in_order(slots)
             exact = exact and complete
         else:
-            found = _pairs_in_any_order(slots)
-        pairs += found
+            slot_pairs = _pairs_in_any_order(slots)
+        pairs += slot_pairs
     return Alignment(sorted(pairs, key=lambda pair: pair[1]), exact)
 
 
@@ -318,24 +318,24 @@ def _pairs_in_order(slots: Sequence[_Slot]) -> tuple[Pairs, bool]:
         if not fitting:
             continue
         reached: _States = {}
-        for made, (value, path) in best.items():
-            _keep_best(reached, reducer.reduce(column, made), value, path)
+        for counts, (value, path) in best.items():
+            _keep_best(reached, reducer.reduce(column, counts), value, path)
             for k, worth in fitting:
-                if made[k] < slots[k].most and not any(made[other] for other in later[k]):
-                    now = reducer.reduce(column, (*made[:k], made[k] + 1, *made[k + 1 :]))
+                if counts[k] < slots[k].most and not any(counts[other] for other in later[k]):
+                    now = reducer.reduce(column, (*counts[:k], counts[k] + 1, *counts[k + 1 :]))
                     _keep_best(reached, now, value + worth, (slots[k].step, column, path))
         if len(reached) > MAX_STATES:
             exact = False
             bound = _upper_bound(slots, later, column)
             reached = dict(sorted(reached.items(), key=lambda item: -item[1][0] - bound(item[0]))[:PRUNED_STATES])
         best = reached
-    _, last = max(best.values(), key=lambda found: found[0])
+    _, last = max(best.values(), key=lambda state: state[0])
     return _pairs_of(last), exact
 
 
-def _keep_best(states: _States, made: tuple[int, ...], value: float, path: _Path | None) -> None:
-    if made not in states or value > states[made][0]:
-        states[made] = (value, path)
+def _keep_best(states: _States, counts: tuple[int, ...], value: float, path: _Path | None) -> None:
+    if counts not in states or value > states[counts][0]:
+        states[counts] = (value, path)
 
 
 class _StateReducer:
@@ -352,10 +352,10 @@ class _StateReducer:
         ]
         """Per slot, the last call for which it matters whether the slot was used: later, no earlier step can match."""
 
-    def reduce(self, column: int, made: tuple[int, ...]) -> tuple[int, ...]:
-        limits = zip(made, self._counts, self._blocks, strict=True)
+    def reduce(self, column: int, used: tuple[int, ...]) -> tuple[int, ...]:
+        limits = zip(used, self._counts, self._blocks, strict=True)
         return tuple(
-            used if column < counts else min(used, 1) if column < blocks else 0 for used, counts, blocks in limits
+            count if column < counts else min(count, 1) if column < blocks else 0 for count, counts, blocks in limits
         )
 
 
@@ -366,11 +366,11 @@ def _upper_bound(
     left = [sorted((w for w in slot.worths[column + 1 :] if w is not None), reverse=True) for slot in slots]
     sums = [list(accumulate(worths, initial=0.0)) for worths in left]
 
-    def bound(made: tuple[int, ...]) -> float:
+    def bound(counts: tuple[int, ...]) -> float:
         return sum(
-            sums[k][min(slot.most - made[k], len(left[k]))]
+            sums[k][min(slot.most - counts[k], len(left[k]))]
             for k, slot in enumerate(slots)
-            if not any(made[other] for other in later[k])
+            if not any(counts[other] for other in later[k])
         )
 
     return bound

@@ -79,7 +79,7 @@ class Trajectory:
             result.details([calls[index] for index in forbidden], places)
             | {
                 "faults": [fault("forbidden", calls[index].name, index) for index in forbidden]
-                + [with_original_index(found, places) for found in result.faults]
+                + [with_original_index(item, places) for item in result.faults]
             },
         )
 
@@ -112,7 +112,7 @@ class _LevelResult:
 
     @property
     def faults(self) -> list[Fault]:
-        return [found for _, faults in self.findings for found in faults]
+        return [item for _, faults in self.findings for item in faults]
 
     @property
     def summary(self) -> str:
@@ -124,9 +124,9 @@ class _LevelResult:
         recall = self.required_found / self.required if self.required else 1.0
         f1 = 2 * precision * recall / (precision + recall) if precision + recall else 0.0
         pairs = [[step, places[call]] for step, call in self.pairs]
-        found = {"pairs": pairs, "edits": self.phrases, "exact": self.exact}
-        found["forbidden"] = [actual_text(call) for call in forbidden]
-        return {"precision": precision, "recall": recall, "f1": f1, "share": self.share, **found}
+        details = {"pairs": pairs, "edits": self.phrases, "exact": self.exact}
+        details["forbidden"] = [actual_text(call) for call in forbidden]
+        return {"precision": precision, "recall": recall, "f1": f1, "share": self.share, **details}
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,20 +142,20 @@ class _Level:
 
     def missing(self) -> dict[int, int]:
         """The number of required calls that each step lacks."""
-        made = Counter(step for step, _ in self.pairs)
-        return {i: step.at_least - made[i] for i, step in enumerate(self.steps) if step.at_least > made[i]}
+        counts = Counter(step for step, _ in self.pairs)
+        return {i: step.at_least - counts[i] for i, step in enumerate(self.steps) if step.at_least > counts[i]}
 
     def counted_credits(self) -> list[float]:
         """The credit of each required call, and of each optional call that is partly wrong."""
         earned: dict[int, list[float]] = {}
         for i, j in self.pairs:
             earned.setdefault(i, []).append(self.weighted[i].weights[j] or 0.0)
-        found: list[float] = []
+        counted: list[float] = []
         for i, weights in earned.items():
             weights.sort(reverse=True)
             least = self.steps[i].at_least
-            found += weights[:least] + [weight for weight in weights[least:] if weight < 1.0]
-        return found
+            counted += weights[:least] + [weight for weight in weights[least:] if weight < 1.0]
+        return counted
 
     def extra(self) -> list[int]:
         paired = {j for _, j in self.pairs}
@@ -169,23 +169,26 @@ class _Level:
 def _align_level(steps: Sequence[Step], calls: Sequence[ToolCall], *, extra_allowed: bool) -> _LevelResult:
     """Align one level of steps with its calls. If steps have inner steps, only calls of that level count."""
     top = _top_level(calls) if any(step.steps for step in steps) else list(range(len(calls)))
-    seen = [calls[index] for index in top]
+    calls_here = [calls[index] for index in top]
     inner = {
         (i, j): _align_level(step.steps, _inside(calls, call), extra_allowed=extra_allowed)
         for i, step in enumerate(steps)
         if step.steps
-        for j, call in enumerate(seen)
+        for j, call in enumerate(calls_here)
         if step.best(call) is not None
     }
     weighted = [
         StepMatches(
-            [_weight(step, call, inner.get((i, j))) for j, call in enumerate(seen)], before, step.at_least, step.at_most
+            [_weight(step, call, inner.get((i, j))) for j, call in enumerate(calls_here)],
+            before,
+            step.at_least,
+            step.at_most,
         )
         for i, (step, before) in enumerate(zip(steps, _predecessors(steps), strict=True))
     ]
-    found = align(weighted, further=extra_allowed)
-    level = _Level(steps, seen, weighted, found.pairs, inner)
-    exact = found.exact and all(taken.exact for taken in inner.values())
+    alignment = align(weighted, further=extra_allowed)
+    level = _Level(steps, calls_here, weighted, alignment.pairs, inner)
+    exact = alignment.exact and all(taken.exact for taken in inner.values())
     return _result_of(level, top, exact=exact, extra_allowed=extra_allowed)
 
 
@@ -208,7 +211,7 @@ def _result_of(level: _Level, top: Sequence[int], *, exact: bool, extra_allowed:
     right = Counter(i for (i, _), weight in zip(level.pairs, weights, strict=True) if weight == 1.0)
     return _LevelResult(
         share=min(1.0, sum(earned) / whole) if whole else 1.0,
-        findings=[(phrase, [with_original_index(found, top) for found in faults]) for phrase, faults in findings],
+        findings=[(phrase, [with_original_index(item, top) for item in faults]) for phrase, faults in findings],
         matched=sum(right.values()),
         made=len(level.calls),
         required=sum(step.at_least for step in steps),
@@ -223,8 +226,8 @@ def _extra(level: _Level, extra: Sequence[int]) -> Iterator[Problem]:
     places: dict[str, list[int]] = {}
     for j in extra:
         places.setdefault(actual_text(level.calls[j]), []).append(j)
-    for text, found in places.items():
-        yield f"extra {times(text, len(found))}", [fault("extra", level.calls[j].name, j) for j in found]
+    for text, indices in places.items():
+        yield f"extra {times(text, len(indices))}", [fault("extra", level.calls[j].name, j) for j in indices]
 
 
 def _missing(level: _Level, missing: dict[int, int], extra: list[int]) -> Iterator[Problem]:
@@ -255,17 +258,17 @@ def _wrong_arguments(level: _Level) -> Iterator[Problem]:
         step, call = level.steps[i], level.calls[j]
         if (expected := step.best(call)) is not None and (reasons := list(mismatches(expected, call))):
             wrong = wrong_arguments(expected, call)
-            found = fault("arguments", call.name, j, call=expected_text(expected), arguments=wrong, reasons=reasons)
-            yield f"{call.name}: {', '.join(reasons)}", [found]
+            item = fault("arguments", call.name, j, call=expected_text(expected), arguments=wrong, reasons=reasons)
+            yield f"{call.name}: {', '.join(reasons)}", [item]
         if (inside := level.inner.get((i, j))) is not None:
             for phrase, faults in inside.findings:
-                yield f"inside {call.name}: {phrase}", [{**found, "actual": j} for found in faults]
+                yield f"inside {call.name}: {phrase}", [{**item, "actual": j} for item in faults]
 
 
 def _predecessors(steps: Sequence[Step]) -> list[frozenset[int]]:
     """Per step, the indices of all steps that must come before it, directly or not."""
     index = {step.id: i for i, step in enumerate(steps)}
-    found: list[frozenset[int]] = []
+    predecessors: list[frozenset[int]] = []
     for step in steps:
         before: set[int] = set()
         waiting = [index[name] for name in step.after]
@@ -274,8 +277,8 @@ def _predecessors(steps: Sequence[Step]) -> list[frozenset[int]]:
             if current not in before:
                 before.add(current)
                 waiting += [index[name] for name in steps[current].after]
-        found.append(frozenset(before))
-    return found
+        predecessors.append(frozenset(before))
+    return predecessors
 
 
 def _top_level(calls: Sequence[ToolCall]) -> list[int]:

@@ -88,12 +88,12 @@ class AgentsView:
 
 def agents_view(run: Run) -> list[AgentsView]:
     """The tables of agents, cases on which they differ first; empty for a run with one agent."""
-    found = []
+    views = []
     for table in agent_tables(run) if run.compares_agents else ():
         rows = agent_rows(table)
         statements = [agent_comparison_text(comparison) for comparison in table.comparisons]
-        found.append(AgentsView(table.suite, table.agents, rows, len(table.rows) - len(rows), statements))
-    return found
+        views.append(AgentsView(table.suite, table.agents, rows, len(table.rows) - len(rows), statements))
+    return views
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +162,7 @@ class FailureView:
 
 def failure_views(run: Run, verdict: RunVerdict, link: Link) -> list[FailureView]:
     """Every case that did not pass, or of which a trial did not."""
-    found = []
+    views = []
     for case in failing_cases(run, verdict, max_with_reasons=MAX_CASES_WITH_REASONS):
         reasons = [
             (
@@ -174,8 +174,8 @@ def failure_views(run: Run, verdict: RunVerdict, link: Link) -> list[FailureView
         ]
         name = f"{case.suite}/{case.case_id}"
         more = max(0, len(case.reasons) - MAX_REASONS)
-        found.append(FailureView(case.outcome, name, case.share, case.is_flaky, reasons, more))
-    return found
+        views.append(FailureView(case.outcome, name, case.share, case.is_flaky, reasons, more))
+    return views
 
 
 @dataclass(frozen=True, slots=True)

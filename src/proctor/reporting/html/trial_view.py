@@ -283,10 +283,10 @@ def _expected(expected: Expected, marked: MarkedText | None) -> ExpectedView | N
 
 
 def _tool_calls(
-    expected: Sequence[ExpectedCall] | None, calls: Sequence[ToolCall], found: Mapping[str, Json] | None
+    expected: Sequence[ExpectedCall] | None, calls: Sequence[ToolCall], details: Mapping[str, Json] | None
 ) -> ToolCalls | None:
     """The calls of a turn, or `None` if there were none and none were expected."""
-    pairs = pair_calls(expected, calls, found)
+    pairs = pair_calls(expected, calls, details)
     if expected is None and not pairs:
         return None
     if not expected and not calls:

@@ -122,20 +122,20 @@ def _can_enumerate(values: tuple[float, ...], second: int) -> bool:
 def _splits(values: tuple[float, ...], second: int) -> dict[float, float]:
     """Each difference of means that a shuffle can produce, with its probability."""
     first, total = len(values) - second, math.fsum(values)
-    found: dict[float, float] = {}
+    probabilities: dict[float, float] = {}
     if _is_binary(values):
         passes = int(total)
         ways = math.comb(len(values), second)
         for here in range(max(0, passes - first), min(passes, second) + 1):
             chance = math.comb(passes, here) * math.comb(len(values) - passes, second - here) / ways
-            found[round(here / second - (passes - here) / first, 10)] = chance
-        return found
+            probabilities[round(here / second - (passes - here) / first, 10)] = chance
+        return probabilities
     share = 1 / math.comb(len(values), second)
     for chosen in combinations(values, second):
         taken = math.fsum(chosen)
         difference = round(taken / second - (total - taken) / first, 10)
-        found[difference] = found.get(difference, 0.0) + share
-    return found
+        probabilities[difference] = probabilities.get(difference, 0.0) + share
+    return probabilities
 
 
 def _exact_share(kinds: Counter[CaseKind], splits: Mapping[CaseKind, dict[float, float]], limit: float) -> float | None:
@@ -201,14 +201,14 @@ def mean_difference(pairs: Sequence[Pair], *, confidence: float = 0.95) -> Effec
     differences = [_difference(a, b) for a, b in pairs if a and b]
     if not differences:
         return None
-    found = _student(differences, confidence)
-    if found.low == found.high:
+    effect = _student(differences, confidence)
+    if effect.low == effect.high:
         # All cases agree, so the interval would have width 0. This is the largest share of other cases that would
         # still have stayed unseen with this confidence.
         unseen = 1 - (1 - confidence) ** (1 / len(differences))
-        low, high = max(-1.0, found.value - unseen), min(1.0, found.value + unseen)
-        return Effect(found.value, low, high, len(differences))
-    return Effect(found.value, max(-1.0, found.low), min(1.0, found.high), found.count)
+        low, high = max(-1.0, effect.value - unseen), min(1.0, effect.value + unseen)
+        return Effect(effect.value, low, high, len(differences))
+    return Effect(effect.value, max(-1.0, effect.low), min(1.0, effect.high), effect.count)
 
 
 def ratio(pairs: Sequence[Pair], *, confidence: float = 0.95) -> Effect | None:
@@ -223,10 +223,10 @@ def ratio(pairs: Sequence[Pair], *, confidence: float = 0.95) -> Effect | None:
             logs.append(math.log(second / first))
     if not logs:
         return None
-    found = _student(logs, confidence)
+    effect = _student(logs, confidence)
     if len(logs) < 2:
-        return Effect(math.exp(found.value), 0.0, math.inf, 1)
-    return Effect(math.exp(found.value), math.exp(found.low), math.exp(found.high), len(logs))
+        return Effect(math.exp(effect.value), 0.0, math.inf, 1)
+    return Effect(math.exp(effect.value), math.exp(effect.low), math.exp(effect.high), len(logs))
 
 
 def _student(values: Sequence[float], confidence: float) -> Effect:

@@ -35,8 +35,8 @@ class StoredJudgeCalls:
             return None
         with self._lock, self._database.store_errors("read"):
             rows = list(self._database.read("SELECT content FROM judge_calls WHERE key = ?", (key,)))
-            found = json.loads(rows[0][0]) if rows else None
-            return found if isinstance(found, dict) else None
+            answer = json.loads(rows[0][0]) if rows else None
+            return answer if isinstance(answer, dict) else None
 
     def put(self, key: str, entry: Mapping[str, Json]) -> None:
         """Store an answer; it is on disk when this returns. An existing answer to the question is not replaced."""

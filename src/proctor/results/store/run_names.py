@@ -28,11 +28,11 @@ def find_run(runs: Callable[[int | None], Sequence[Run]], name: str, place: str)
         return _nth(known, steps, name, "", place)
     exact = [run for run in known if run.id == name]
     named = [run for run in known if base and run.name == base]
-    found = exact or named[steps : steps + 1] or [run for run in known if name and run.id.startswith(name)]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        raise StoreError(f"{name!r} is ambiguous: it could be any of {', '.join(run.id for run in found[:5])}")
+    matches = exact or named[steps : steps + 1] or [run for run in known if name and run.id.startswith(name)]
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        raise StoreError(f"{name!r} is ambiguous: it could be any of {', '.join(run.id for run in matches[:5])}")
     if named:
         return _nth(named, steps, name, f" named {base!r}", place)
     latest = f"; the latest is {known[0].id}" if known else ""

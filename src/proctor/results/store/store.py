@@ -209,11 +209,11 @@ class Store:
         rows = self._database.read(
             f"SELECT {RUN_COLUMNS} FROM runs WHERE no < ? ORDER BY no DESC LIMIT ?", (2**62 if no is None else no, most)
         )
-        found = []
+        runs = []
         for row in rows:
             with contextlib.suppress(StoreError):
-                found.append(self.run_from_row(row))
-        return found
+                runs.append(self.run_from_row(row))
+        return runs
 
     def run_with_id(self, run_id: str) -> Run | None:
         """The run with exactly this id, or None."""
@@ -233,7 +233,7 @@ class Store:
 
     def case_tags(self, run: int) -> dict[tuple[str, str], tuple[str, ...]]:
         """By suite and id: the tags of each case that has any."""
-        found: dict[tuple[str, str], tuple[str, ...]] = {}
+        tags_by_case: dict[tuple[str, str], tuple[str, ...]] = {}
         with self._database.store_errors("read"):
             for suite, case_id, content in self._database.read(
                 "SELECT t.suite, t.case_id, c.content FROM trials t JOIN cases c ON c.no = t.case_no"
@@ -241,8 +241,8 @@ class Store:
                 (run,),
             ):
                 if tags := json.loads(content).get("tags"):
-                    found[decode_text(suite), decode_text(case_id)] = tuple(tags)
-        return found
+                    tags_by_case[decode_text(suite), decode_text(case_id)] = tuple(tags)
+        return tags_by_case
 
     def cases_with_words(self, run: int, words: Sequence[str]) -> set[tuple[str, str]]:
         """The cases of a run, by suite and id, with every word in their id, input, expectation or answer."""
@@ -351,15 +351,15 @@ class Store:
     def latest_answers(self) -> dict[tuple[str, str, int], int]:
         """By question, agent and trial number: the latest trial with answers."""
         questions: dict[int, str] = {}
-        found: dict[tuple[str, str, int], int] = {}
+        latest: dict[tuple[str, str, int], int] = {}
         for case_no, content, agent, number, no in self._database.read(
             "SELECT t.case_no, c.content, t.agent, t.number, t.no FROM trials t JOIN cases c ON c.no = t.case_no"
             " WHERE json_valid(t.content) AND json_array_length(t.content, '$.replies') > 0 ORDER BY t.no"
         ):
             if case_no not in questions:
                 questions[case_no] = question_key(self._decode(content))
-            found[questions[case_no], decode_text(agent), number] = no
-        return found
+            latest[questions[case_no], decode_text(agent), number] = no
+        return latest
 
     def trial(self, no: int) -> TrialResult:
         """The trial with this number."""
@@ -375,11 +375,11 @@ class Store:
 
     def trial_for_trace(self, trace: TraceRow) -> TrialResult | None:
         """The trial that a trace belongs to, or None."""
-        found = self._database.read(
+        rows = self._database.read(
             f"{SELECT_TRIAL} JOIN runs r ON r.no = t.run WHERE r.id = ? AND json_extract(t.content, '$.trace') = ?",
             (trace.run, trace.no),
         )
-        return next((self._trial(row) for row in found), None)
+        return next((self._trial(row) for row in rows), None)
 
     def _trial(self, row: Sequence[Any]) -> TrialResult:
         no, case, content, *columns = row

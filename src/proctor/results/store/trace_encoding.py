@@ -49,10 +49,10 @@ def pack_trace(spans: Sequence[Span], *, masked: bool = False) -> PackedTrace:
         text = _encode(rows)
     cut = ""
     if len(text) > MAX_TRACE:  # before masking: what is cut need not be masked
-        rows, text, cut = _cut(rows)
+        rows, text, cut = _cut_to_size(rows)
     if not masked:
         masker = Masker()
-        rows = [_masked(row, masker) for row in rows]
+        rows = [_mask_row(row, masker) for row in rows]
         text = _encode(rows)
     return PackedTrace(zlib.compress(text.encode("ascii"), 1), tuple(ordered[: len(rows)]), cut)
 
@@ -62,7 +62,7 @@ def unpack_trace(data: bytes) -> tuple[Span, ...]:
     return tuple(span_from_json(row) for row in json.loads(zlib.decompress(data)))
 
 
-def _masked(row: Mapping[str, Json], masker: Masker) -> dict[str, Json]:
+def _mask_row(row: Mapping[str, Json], masker: Masker) -> dict[str, Json]:
     """The row without secrets. Tool definitions stay: the schema of a tool that takes a password is not a secret."""
     return {key: value if key == TOOL_DEFINITIONS else masker.data(value, key) for key, value in row.items()}
 
@@ -82,14 +82,14 @@ def _bare(row: Mapping[str, Json], why: str) -> dict[str, Json]:
     shortened = {key: row[key] for key in (*ID_FIELDS, *TIME_FIELDS) if key in row}
     return {
         **shortened,
-        "name": _short(str(row.get("name", "(unnamed)")), TEXT_LIMITS[-1]),
+        "name": _shorten(str(row.get("name", "(unnamed)")), TEXT_LIMITS[-1]),
         "metadata": {"proctor.note": why},
     }
 
 
-def _cut(rows: list[dict[str, Json]]) -> tuple[list[dict[str, Json]], str, str]:
+def _cut_to_size(rows: list[dict[str, Json]]) -> tuple[list[dict[str, Json]], str, str]:
     for longest in TEXT_LIMITS:
-        shorter = [_shortened(row, longest) for row in rows]
+        shorter = [_shorten_row(row, longest) for row in rows]
         text = _encode(shorter)
         if len(text) <= MAX_TRACE:
             return shorter, text, f"texts of more than {longest:,} characters are cut"
@@ -104,20 +104,20 @@ def _cut(rows: list[dict[str, Json]]) -> tuple[list[dict[str, Json]], str, str]:
     return shorter, text, note
 
 
-def _shortened(row: Mapping[str, Json], longest: int) -> dict[str, Json]:
-    return {key: value if key in ID_FIELDS else _short(value, longest) for key, value in row.items()}
+def _shorten_row(row: Mapping[str, Json], longest: int) -> dict[str, Json]:
+    return {key: value if key in ID_FIELDS else _shorten(value, longest) for key, value in row.items()}
 
 
-def _short(value: Json, longest: int) -> Json:
+def _shorten(value: Json, longest: int) -> Json:
     """The beginning of a text, list or object, and how much there was."""
     if isinstance(value, str):
         return value if len(value) <= longest else f"{value[:longest]}… (cut: {len(value):,} characters)"
     most = longest // 10
     if isinstance(value, Mapping):
-        shortened = {key[:longest]: _short(item, longest) for key, item in list(value.items())[:most]}
+        shortened = {key[:longest]: _shorten(item, longest) for key, item in list(value.items())[:most]}
         return shortened if len(value) <= most else {**shortened, "…": f"(cut: {len(value):,} keys)"}
     if isinstance(value, (list, tuple)):
-        items = [_short(item, longest) for item in value[:most]]
+        items = [_shorten(item, longest) for item in value[:most]]
         return items if len(value) <= most else [*items, f"… (cut: {len(value):,} items)"]
     return value
 

@@ -56,13 +56,13 @@ class Traces:
         [(trace_key, _)] = self.add_all([(spans, info)])
         return self._starting_with(trace_key)[0]
 
-    def add_all(self, found: Iterable[tuple[Sequence[Span], Mapping[str, Json]]]) -> list[tuple[str, bool]]:
+    def add_all(self, traces: Iterable[tuple[Sequence[Span], Mapping[str, Json]]]) -> list[tuple[str, bool]]:
         """Store traces, all or none, but none twice; returns the id of each and whether it is new."""
         known = {trace_key for (trace_key,) in self._database.read("SELECT id FROM traces")}
         stored: list[tuple[str, bool]] = []
         with self._database.transaction():
-            for spans, info in found:
-                packed, columns = _packed(spans)
+            for spans, info in traces:
+                packed, columns = _pack(spans)
                 stored.append((columns[0], columns[0] not in known))
                 if columns[0] not in known:
                     known.add(columns[0])
@@ -73,7 +73,7 @@ class Traces:
         """Store the trace of a trial, inside the transaction of the trial; returns its number."""
         if isinstance(spans, StoredSpans) and spans.database.path == self._database.path:
             return spans.no
-        return self._insert(run, *_packed(spans, masked), info)
+        return self._insert(run, *_pack(spans, masked), info)
 
     def _insert(self, run: int | None, packed: Any, columns: tuple[Any, ...], info: Mapping[str, Json]) -> int:
         rest = {"cut": packed.cut} if packed.cut else {}
@@ -93,11 +93,11 @@ class Traces:
         latest = self.rows(1)
         if name == "last" and latest:
             return latest[0]
-        found = self._starting_with(name) if name else []
-        if len({row.id for row in found}) == 1:
-            return found[-1]
-        if found:
-            raise StoreError(f"{name!r} is ambiguous: it could be any of {', '.join(row.id for row in found[:5])}")
+        matches = self._starting_with(name) if name else []
+        if len({row.id for row in matches}) == 1:
+            return matches[-1]
+        if matches:
+            raise StoreError(f"{name!r} is ambiguous: it could be any of {', '.join(row.id for row in matches[:5])}")
         known = f"; the latest is {latest[0].id}" if latest else "; it has no traces"
         raise StoreError(f"no trace {name!r} in {self._database.path.parent}{known}")
 
@@ -158,7 +158,7 @@ class StoredSpans(Sequence["Span"]):
         return tuple, (self._read(),)
 
 
-def _packed(spans: Sequence[Span], masked: bool = False) -> tuple[Any, tuple[Any, ...]]:
+def _pack(spans: Sequence[Span], masked: bool = False) -> tuple[Any, tuple[Any, ...]]:
     """A trace in its stored form, and the columns of its row."""
     packed = pack_trace(spans, masked=masked)
     stored_spans = packed.spans

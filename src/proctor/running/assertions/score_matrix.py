@@ -68,8 +68,8 @@ def missing_answer(reason: str) -> Evaluation:
 
 def _missing_score_because(error: BaseException) -> Evaluation:
     """The cell of a missing score, from the exception of the evaluator."""
-    found = outcome_of_exception(error)
-    cell = missing_score(found.outcome, found.reason or "pending")
+    failure = outcome_of_exception(error)
+    cell = missing_score(failure.outcome, failure.reason or "pending")
     return replace(cell, details={**cell.details, ABSTAINED: True}) if isinstance(error, JudgeAbstained) else cell
 
 
@@ -131,26 +131,26 @@ def explain(
         for kind, text in _row_lines(row, evaluators, threshold):
             lines[kind].append(f"  {place}: {text}")
     parts = [message]
-    for kind, found in lines.items():
+    for kind, texts in lines.items():
         heading = "errors (not counted against the application)" if kind == "errors" else kind
-        parts += [f"{heading}:", *found[:MAX_LINES]] if found else []
-        parts += [f"  and {len(found) - MAX_LINES} more"] if len(found) > MAX_LINES else []
+        parts += [f"{heading}:", *texts[:MAX_LINES]] if texts else []
+        parts += [f"  and {len(texts) - MAX_LINES} more"] if len(texts) > MAX_LINES else []
     return "\n".join(parts)
 
 
 def _row_lines(row: list[Evaluation], evaluators: Sequence[str], threshold: float) -> list[tuple[str, str]]:
-    found: list[tuple[str, str]] = []
+    lines: list[tuple[str, str]] = []
     for cell, title in zip(row, evaluators, strict=True):
         outcome = outcome_of(cell)
         if outcome is not None and "unanswered" in cell.details:
             return [("errors", cell.reasoning)]
         if outcome is None:
             if not passes(cell.score, threshold, cell.passed):
-                found.append(("failed", f"{title} scored {cell.score:.4g}{_with_reason(cell.reasoning)}"))
+                lines.append(("failed", f"{title} scored {cell.score:.4g}{_with_reason(cell.reasoning)}"))
         else:
             kind = "errors" if outcome is Outcome.ERROR else outcome.value
-            found.append((kind, f"{title}{_with_reason(cell.reasoning)}"))
-    return found
+            lines.append((kind, f"{title}{_with_reason(cell.reasoning)}"))
+    return lines
 
 
 def _with_reason(reasoning: str) -> str:

@@ -64,14 +64,14 @@ def proposals(
 ) -> list[ApprovalProposal]:
     """Each selected case with one of its trials, in the order of the suite."""
     digests = FileDigests(suite.base)
-    found: dict[str, list[TrialResult]] = {}
+    trials_by_case: dict[str, list[TrialResult]] = {}
     for trial in trials:
         if trial.suite == suite.name:
-            found.setdefault(trial.case.id, []).append(trial)
+            trials_by_case.setdefault(trial.case.id, []).append(trial)
     offers: list[ApprovalProposal] = []
     for case in suite.cases:
         if select(suite, case):
-            chosen, why = _choose_trial(found.get(case.id, []))
+            chosen, why = _choose_trial(trials_by_case.get(case.id, []))
             refusal = _refusal(digests.with_digests(case), chosen)
             offers.append(ApprovalProposal(case, chosen, run_id, agent, refusal, why))
     return offers

@@ -88,7 +88,7 @@ class Gradebook:
         for place in dict.fromkeys((grade.address.suite, grade.address.case, grade.address.trial) for grade in grades):
             trial = self._store.trial(self._trials[place])
             _require_pending(trial, by_address)
-            scores = tuple(_graded(score, by_address.get(_address(trial, score))) for score in trial.scores)
+            scores = tuple(_apply_grade(score, by_address.get(_address(trial, score))) for score in trial.scores)
             outcome, _ = trial_outcome(scores, self._criteria[trial.suite])
             changed.append((self._trials[place], replace(trial, scores=scores, outcome=outcome)))
         updated = {trial.position: TrialSummary.of(trial) for _, trial in changed}
@@ -134,7 +134,7 @@ def _require_pending(trial: TrialResult, grades: Mapping[ScoreAddress, Grade]) -
             raise StoreError(f"{score.evaluator} of case {trial.case.id!r} was graded by somebody else in the meantime")
 
 
-def _graded(score: Score, grade: Grade | None) -> Score:
+def _apply_grade(score: Score, grade: Grade | None) -> Score:
     if grade is None or score.outcome is not Outcome.PENDING:
         return score
     when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
@@ -314,12 +314,12 @@ def _find_score(data: dict[str, Json], book: Gradebook) -> ScoreAddress:
     for name in ("case", "evaluator"):
         if not isinstance(data.get(name), str):
             raise BadGrade(f"must have {name!r}")
-    found = [item.address for item in book.pending if _matches(data, item.address)]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        names = [name for name in ("suite", "trial", "turn") if len({getattr(a, name) for a in found}) > 1]
-        raise BadGrade(f"matches {len(found)} scores; add {' and '.join(names)}")
+    matches = [item.address for item in book.pending if _matches(data, item.address)]
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        names = [name for name in ("suite", "trial", "turn") if len({getattr(a, name) for a in matches}) > 1]
+        raise BadGrade(f"matches {len(matches)} scores; add {' and '.join(names)}")
     raise BadGrade(_why_not_found(data, book))
 
 

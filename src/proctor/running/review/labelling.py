@@ -49,9 +49,9 @@ def calibration_rows(folder: Path, run: str, evaluator: str | None = None) -> It
     try:
         row = store.find_run(run)
         with HumanLabels(store.path) as labels:
-            found = labels.for_run(row.id)
+            run_labels = labels.for_run(row.id)
         keys = store.stored_trials(row.no)
-        for label in found:
+        for label in run_labels:
             suite, case, number, turn, name = label.place
             if evaluator in (None, name) and (suite, case, number) in keys:
                 trial = store.trial(keys[suite, case, number].no)

@@ -55,8 +55,8 @@ class Node:
     def inside(self, part: str | int) -> Node | None:
         if isinstance(part, int):
             return self.items[part] if part < len(self.items) else None
-        found = self.member(part)
-        return None if found is None else found.node
+        member = self.member(part)
+        return None if member is None else member.node
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +90,10 @@ def json_node(text: str, *, lines: bool = False) -> Node:
 
 
 def _token(text: str, at: int) -> tuple[str, int, int]:
-    found = _TOKEN.match(text, at)
-    if found is None:
+    match = _TOKEN.match(text, at)
+    if match is None:
         raise CannotEdit("the text ends too early")
-    return found.group(1), found.start(1), found.end(1)
+    return match.group(1), match.start(1), match.end(1)
 
 
 def _value(text: str, at: int) -> tuple[Node, int]:
@@ -120,7 +120,7 @@ def _value(text: str, at: int) -> tuple[Node, int]:
 
 def json_member(text: str, node: Node, name: str, value: Json) -> tuple[int, int, str]:
     """Start, end and text of the edit that sets a key of an object; a new key is added at the end."""
-    found = node.member(name)
+    existing = node.member(name)
     first = node.members[0].start if node.members else node.end
     line = text.rfind("\n", 0, first) + 1
     indent = text[line:first]
@@ -131,8 +131,8 @@ def json_member(text: str, node: Node, name: str, value: Json) -> tuple[int, int
         unit = indent[len(closing.group()) if closing else 0 :] or "  "
         compact = _json_text(value, text, unit).replace("\n", f"{newline_of(text)}{indent}")
     member = f"{key}: {compact}"
-    if found is not None:
-        return found.start, found.node.end, member
+    if existing is not None:
+        return existing.start, existing.node.end, member
     if not node.members:
         return node.end - 1, node.end - 1, member
     end = node.members[-1].node.end
@@ -163,10 +163,10 @@ def yaml_node(text: str) -> Node:
 def _node(text: str, node: Any, after: int, seen: set[yaml.Node]) -> Node:
     """The value of a node that begins after a position; a node that was seen before is an alias."""
     if node in seen:
-        found = _ALIAS.search(text, after)
-        if found is None:
+        match = _ALIAS.search(text, after)
+        if match is None:
             raise CannotEdit("an alias cannot be found in the text")
-        return Node("alias", found.start(), found.end())
+        return Node("alias", match.start(), match.end())
     seen.add(node)
     start, end = node.start_mark.index, node.end_mark.index
     if isinstance(node, yaml.ScalarNode):
@@ -195,11 +195,11 @@ def _end_of_scalar(text: str, node: Any) -> int:
 
 def yaml_member(text: str, node: Node, name: str, value: Json) -> tuple[int, int, str]:
     """Start, end and text of the edit that sets a key of a mapping; a new `expected` is added after `input`."""
-    found = node.member(name)
+    existing = node.member(name)
     if node.flow:
-        return _flow_member(text, node, found, name, value)
-    if found is not None:
-        start, end = found.start, found.node.end
+        return _flow_member(text, node, existing, name, value)
+    if existing is not None:
+        start, end = existing.start, existing.node.end
         rest = _rest_of_line(text, end)
         written = _lines(text, node, name, value, width=None if rest.strip() else LINE_WIDTH)
         written[0] += rest.rstrip() if rest.strip() else ""
@@ -214,10 +214,10 @@ def yaml_member(text: str, node: Node, name: str, value: Json) -> tuple[int, int
     return end, end, newline_of(text) + column + newline_of(text).join(lines)
 
 
-def _flow_member(text: str, node: Node, found: Member | None, name: str, value: Json) -> tuple[int, int, str]:
+def _flow_member(text: str, node: Node, existing: Member | None, name: str, value: Json) -> tuple[int, int, str]:
     member = _dump_yaml({name: value}, flow=True).strip()[1:-1]
-    if found is not None:
-        return found.start, found.node.end, member
+    if existing is not None:
+        return existing.start, existing.node.end, member
     if not node.members:
         return node.end - 1, node.end - 1, member
     last = (name == "expected" and node.member("input")) or node.members[-1]
@@ -225,11 +225,11 @@ def _flow_member(text: str, node: Node, found: Member | None, name: str, value: 
 
 
 def _rest_of_line(text: str, end: int) -> str:
-    found = _REST_OF_LINE.match(text, end)
-    if found is None:
+    match = _REST_OF_LINE.match(text, end)
+    if match is None:
         line = text.count("\n", 0, end) + 1
         raise CannotEdit(f"line {line} has more text after a value")
-    return found.group(1)
+    return match.group(1)
 
 
 def _lines(text: str, node: Node, name: str, value: Json, width: int | None = LINE_WIDTH) -> list[str]:
