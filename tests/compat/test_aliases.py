@@ -124,7 +124,7 @@ def real(tmp_path: Path) -> Path:
 def test_an_installed_package_wins_and_that_is_said(real: Path) -> None:
     code, output = python(real, INSTALL.format("'deepeval'") + "from deepeval.metrics import WHO\nprint(WHO)")
     assert code == 0, output
-    assert "deepeval is installed and is used; write deepeval! for" in output
+    assert "deepeval is installed and is used; write deepeval! to" in output
     assert "the real one" in output
 
 
@@ -137,7 +137,7 @@ def test_an_installed_package_gives_way_when_forced(real: Path) -> None:
 def test_forcing_comes_too_late_for_a_package_that_is_in_use(real: Path) -> None:
     code, output = python(real, "import deepeval\n" + INSTALL.format("'deepeval!'"))
     assert code == 1
-    assert "deepeval is imported already" in output
+    assert "deepeval is already imported" in output
 
 
 def test_a_package_that_becomes_importable_later_wins_as_well(real: Path) -> None:
@@ -154,7 +154,7 @@ def test_a_folder_of_that_name_without_code_is_not_a_package(tmp_path: Path) -> 
 def test_an_unknown_alias_is_refused(tmp_path: Path) -> None:
     code, output = python(tmp_path, INSTALL.format("'deepevil'"))
     assert code == 1
-    assert "no alias 'deepevil'; did you mean 'deepeval'?" in output
+    assert "unknown package 'deepevil'; did you mean 'deepeval'?" in output
 
 
 SCRIPT = """
@@ -223,7 +223,7 @@ def test_a_wrong_alias_is_one_message_of_pytest(tmp_path: Path) -> None:
     (tmp_path / "pytest.ini").write_text("[pytest]\nproctor_aliases = deepevil\n", encoding="utf-8")
     code, output = pytest_in(tmp_path)
     assert code == 4
-    assert "no alias 'deepevil'; did you mean 'deepeval'?" in output
+    assert "unknown package 'deepevil'; did you mean 'deepeval'?" in output
     assert "Traceback" not in output
 
 

@@ -78,7 +78,7 @@ def command(folder: Path, *arguments: str, **agent: Any) -> subprocess.Completed
     return done
 
 
-def tests_named(*names: str) -> list[dict[str, Any]]:
+def named_tests(*names: str) -> list[dict[str, Any]]:
     return [{"name": name, "input": name, "ground_truth": name} for name in names]
 
 
@@ -99,7 +99,7 @@ def test_tests_at_once_keep_their_blocks_whole_and_the_report_in_order(tmp_path:
         "report.md",
         agent="desk.py:backwards",
         evaluations=EQUALITY,
-        test_cases=tests_named(*names),
+        test_cases=named_tests(*names),
         execution={"parallel_test_cases": 12},
     )
     assert done.returncode == 1, done
@@ -122,7 +122,7 @@ def test_graders_that_block_do_not_wait_for_each_other(tmp_path: Path) -> None:
         tmp_path,
         agent="desk.py:echo",
         evaluations=graded_by("meets"),
-        test_cases=tests_named("a", "b", "c"),
+        test_cases=named_tests("a", "b", "c"),
         execution={"parallel_test_cases": 3},
     )
     assert done.returncode == 0, done
@@ -133,7 +133,7 @@ def test_a_grader_that_blocks_keeps_no_agent_from_being_asked(tmp_path: Path) ->
         tmp_path,
         agent="desk.py:rings",
         evaluations=graded_by("waits_for_the_second"),
-        test_cases=tests_named("first", "second"),
+        test_cases=named_tests("first", "second"),
         execution={"parallel_test_cases": 2},
     )
     assert done.returncode == 0, done
@@ -148,7 +148,7 @@ def test_a_timeout_ends_a_slow_test_and_no_other(tmp_path: Path, agent: str, par
         "1",
         agent=f"desk.py:{agent}",
         evaluations=EQUALITY,
-        test_cases=tests_named("one", "slow", "two"),
+        test_cases=named_tests("one", "slow", "two"),
         execution={"parallel_test_cases": parallel},
     )
     assert done.returncode == 1, done
@@ -157,6 +157,6 @@ def test_a_timeout_ends_a_slow_test_and_no_other(tmp_path: Path, agent: str, par
 
 
 def test_what_the_command_line_says_of_time_beats_the_file(tmp_path: Path) -> None:
-    slow = {"agent": "desk.py:sleeps", "evaluations": EQUALITY, "test_cases": tests_named("slow")}
+    slow = {"agent": "desk.py:sleeps", "evaluations": EQUALITY, "test_cases": named_tests("slow")}
     assert command(tmp_path, **slow, execution={"llm_timeout": 1}).returncode == 1
     assert command(tmp_path, "--timeout", "60", **slow, execution={"llm_timeout": 1}).returncode == 0

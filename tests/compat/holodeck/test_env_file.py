@@ -106,7 +106,7 @@ def test_a_project_has_its_variables_too(tmp_path: Path, config: str, file: str,
         check=False,
     )
     assert done.returncode == code, done.stdout + done.stderr
-    assert code == 0 or "gone.env, which is not there" in done.stderr
+    assert code == 0 or "gone.env, which does not exist" in done.stderr
 
 
 @pytest.mark.process
