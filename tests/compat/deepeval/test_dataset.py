@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
 from typing import Any
 
@@ -193,3 +194,21 @@ def test_a_golden_becomes_a_test_case() -> None:
     case = GOLDEN.test_case(actual_output="done")
     assert (case.input, case.actual_output, case.metadata) == (GOLDEN.input, "done", GOLDEN.additional_metadata)
     assert case.expected_tools == GOLDEN.expected_tools
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "line"),
+    [
+        ("csv", 'input,scenario,turns\n"a\nlong\ncell",,\n\n,s,"[{""role"": ""nobody""}]"\n', 6),
+        ("json", '[\n  {"input": "a"},\n\n  {"input": 5}\n]', 4),
+        ("jsonl", '{"input": "a"}\n\n{"input": 5}\n', 3),
+    ],
+)
+def test_a_bad_golden_is_reported_at_its_line(tmp_path: Path, kind: str, text: str, line: int) -> None:
+    path = tmp_path / f"goldens.{kind}"
+    path.write_text(text, encoding="utf-8")
+    limit = csv.field_size_limit()
+    with pytest.raises(InvalidSuite) as failure:
+        read(EvaluationDataset(), kind, path)
+    assert {problem.line for problem in failure.value.problems} == {line}
+    assert csv.field_size_limit() == limit

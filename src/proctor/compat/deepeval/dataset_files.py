@@ -6,12 +6,14 @@ import csv
 import io
 import json
 from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
 from proctor.base.errors import InvalidSuite, Problem, StoreError, UsageError
+from proctor.base.source import lines_of
 from proctor.compat.deepeval.dataset_columns import read_columns
 from proctor.compat.deepeval.goldens import ConversationalGolden, Golden
 from proctor.compat.deepeval.test_case import ConversationalTestCase, LLMTestCase
@@ -79,14 +81,30 @@ def read(path: Path, file_type: str, parameters: Mapping[str, Any], *, golden: b
     return entries
 
 
+def _csv_rows(text: str, path: Path, problems: list[Problem]) -> list[tuple[int | None, Any]]:
+    """The rows of a CSV file, each with the line in which it begins: a cell may have several lines."""
+    reader = csv.reader(io.StringIO(text, newline=""))
+    rows: list[tuple[int | None, Any]] = []
+    limit = csv.field_size_limit(max(len(text), 1))  # a cell may have a whole document
+    try:
+        names = next(reader, [])
+        line = reader.line_num + 1
+        for cells in reader:
+            if cells:
+                values: dict[Any, Any] = dict(zip_longest(names, cells[: len(names)]))
+                rows.append((line, values | ({None: cells[len(names) :]} if len(cells) > len(names) else {})))
+            line = reader.line_num + 1
+    except csv.Error as error:
+        problems.append(Problem(f"is not CSV: {error}", path, reader.line_num))
+        return []
+    finally:
+        csv.field_size_limit(limit)  # the limit holds for the whole process, so others must find theirs again
+    return rows
+
+
 def _rows(text: str, file_type: str, path: Path, problems: list[Problem]) -> list[tuple[int | None, Any]]:
     if file_type == "csv":
-        csv.field_size_limit(2**31 - 1)
-        try:
-            return list(enumerate(csv.DictReader(io.StringIO(text, newline="")), 2))
-        except csv.Error as error:
-            problems.append(Problem(f"is not CSV: {error}", path))
-            return []
+        return _csv_rows(text, path, problems)
     lines = enumerate(text.split("\n"), 1) if file_type == "jsonl" else [(None, text)]
     rows: list[tuple[int | None, Any]] = []
     for line, part in lines:
@@ -99,8 +117,11 @@ def _rows(text: str, file_type: str, path: Path, problems: list[Problem]) -> lis
             continue
         if file_type == "json" and not isinstance(data, list):
             problems.append(Problem("must be a list of objects", path))
+        elif file_type == "json":
+            line_of = lines_of(Path("goldens.json"), text)
+            rows += [(line_of((index,)), row) for index, row in enumerate(data)]
         else:
-            rows += [(None, row) for row in data] if file_type == "json" else [(line, data)]
+            rows.append((line, data))
     return rows
 
 
