@@ -97,6 +97,13 @@ def test_what_evaluators_get_are_lists_of_named_data() -> None:
     assert isinstance(one, Evaluable) and isinstance(one, TestCase)
     assert isinstance(Native(), Evaluable)
 
+    class Mine(Evaluable):
+        pass
+
+    assert isinstance(Mine(eval_input=[{"name": "input", "value": "Hello"}]), (Mine, Evaluable))
+    assert not isinstance(Native(), Mine)
+    assert not isinstance(one, Mine)
+
 
 def test_a_client_of_any_kind_is_asked_by_the_evaluator_that_has_it() -> None:
     client = Client('{"reason": "the same", "choice": "C"}', '{"reason": "greets", "choice": "Y"}')

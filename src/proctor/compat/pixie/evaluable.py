@@ -8,10 +8,11 @@ from proctor.evaluators.evaluation import Evaluable as _Evaluable
 
 
 class _AnyEvaluable(type):
-    """Makes `isinstance` true for every evaluable of the engine, so that users' checks work under either name."""
+    """Makes `isinstance(x, Evaluable)` true for every evaluable of the engine, so that users' checks work."""
 
     def __instancecheck__(cls, instance: Any) -> bool:
-        return isinstance(instance, _Evaluable)
+        # A subclass is the user's own: only its own instances are.
+        return isinstance(instance, _Evaluable) if cls is Evaluable else super().__instancecheck__(instance)
 
 
 class Evaluable(_Evaluable, metaclass=_AnyEvaluable):
