@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from proctor.base.errors import InvalidSuite, Problem
+from proctor.base.errors import InvalidSuite, Problem, ProblemCode
 from proctor.base.json_data import Json, to_text
 from proctor.base.positions import Lines, Pointer, Position, pointer_text
 from proctor.base.source import lines_of, parse_with_lines
@@ -41,10 +41,10 @@ class Document:
         self.problems.append(self._at(pointer, message))
 
     def unknown_key(self, pointer: Pointer, message: str) -> None:
-        self.problems.append(replace(self._at(pointer, message), is_unknown_key=True))
+        self.problems.append(replace(self._at(pointer, message), code="unknown key"))
 
-    def warn(self, pointer: Pointer, message: str) -> None:
-        self.warnings.append(self._at(pointer, message))
+    def warn(self, pointer: Pointer, message: str, code: ProblemCode | None = None) -> None:
+        self.warnings.append(replace(self._at(pointer, message), code=code))
 
     def line(self, pointer: Pointer) -> int | None:
         if self._lines is None:

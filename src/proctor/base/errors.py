@@ -9,7 +9,7 @@ import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from proctor.base.positions import Position
@@ -18,6 +18,9 @@ MESSAGE_SECONDS = 1.0
 _PLAIN = frozenset({str, int, float, bool, type(None)})
 MAX_REASON_LENGTH = 100_000
 """How many characters of an exception's message are stored."""
+
+
+ProblemCode = Literal["unknown key", "legacy format"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +32,8 @@ class Problem:
     line: int | None = None
     where: str = ""
     """The place inside the document, as people write it: `evalCases[3].conversation`."""
-    is_unknown_key: bool = False
-    """Whether it is about an unknown key."""
+    code: ProblemCode | None = None
+    """What kind of problem it is, for callers that treat some kinds differently. They never read the message."""
 
     @classmethod
     def at(cls, position: Position | None, message: str, where: str = "", *, path: Path | None = None) -> Problem:

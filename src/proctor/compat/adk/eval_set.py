@@ -213,7 +213,7 @@ class _Rows:
 
 def read_rows(document: Document, legacy_rows: str | None = None) -> Draft:
     """Read a flat array, a single row, or a legacy evalset. `legacy_rows` says what a row is."""
-    document.warn((), LEGACY_FORMAT_WARNING)
+    document.warn((), LEGACY_FORMAT_WARNING, "legacy format")
     data = document.data
     rows = _Rows(document)
     if not data:

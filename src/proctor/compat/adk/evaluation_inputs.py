@@ -20,7 +20,7 @@ from proctor.base.references import find_file, load_file
 from proctor.base.source import read_text
 from proctor.cases.formats.loading import load
 from proctor.cases.suite import Suite
-from proctor.compat.adk.eval_set import LEGACY_FORMAT_WARNING, is_legacy, read_document
+from proctor.compat.adk.eval_set import is_legacy, read_document
 from proctor.compat.adk.test_config import DEFAULT_CONFIG, EXTRA_KEY, TestConfig, as_extra, read_config, read_session
 
 
@@ -250,5 +250,5 @@ def _emit_warnings(suites: list[Suite]) -> None:
             message = f"{warning.where or path.name} {warning.message}"
             # Python prints the source line of a warning. Line 1 may be the whole file, and line 0 is never printed.
             line = warning.line if warning.line and warning.line > 1 else 0
-            category = DeprecationWarning if warning.message == LEGACY_FORMAT_WARNING else UserWarning
+            category = DeprecationWarning if warning.code == "legacy format" else UserWarning
             warnings.warn_explicit(message, category, str(path), line)

@@ -125,7 +125,7 @@ def _read_lenient(document: Document) -> Suite:
     try:
         [suite] = read(document)
     except InvalidSuite as error:
-        serious = [problem for problem in error.problems if not problem.is_unknown_key]
+        serious = [problem for problem in error.problems if problem.code != "unknown key"]
         if serious or not error.partial_suites:
             raise InvalidSuite(serious or error.problems, error.partial_suites) from None
         suite = error.partial_suites[0]
