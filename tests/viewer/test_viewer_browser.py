@@ -289,7 +289,7 @@ def test_a_run_of_another_process_is_followed_until_it_is_killed(browser: Browse
         finally:
             running.kill()
             running.wait()
-        expect(page.get_by_role("heading", name="Interrupted")).to_be_visible()
+        expect(page.get_by_role("heading", name="Died")).to_be_visible()
         expect(page.get_by_text("The process ended early")).to_be_visible()
         page.goto("/")
-        expect(page.locator(".badge", has_text="interrupted")).to_be_visible()
+        expect(page.locator(".badge", has_text="died")).to_be_visible()

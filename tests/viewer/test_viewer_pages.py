@@ -176,12 +176,13 @@ def test_an_exported_run_is_shown_without_a_store(store: Path, tmp_path: Path) -
         assert cases_in(shown(client, f"/runs/{SECOND}")) == ["opening", "refund", "tone", "address", "delivery"]
 
 
-def test_an_interrupted_run_says_so_and_shows_what_it_had(tmp_path: Path) -> None:
-    store_run(tmp_path, FIRST, [trial("one")], status="interrupted")
+@pytest.mark.parametrize("status", ["interrupted", "died"])
+def test_an_unfinished_run_has_its_status_in_the_word_of_proctor_runs(tmp_path: Path, status: str) -> None:
+    store_run(tmp_path, FIRST, [trial("one")], status=status)
     with serve_viewer(tmp_path) as client:
-        assert "interrupted" in shown(client, "/")
+        assert f"</span> {status}</span>" in shown(client, "/")
         text = shown(client, f"/runs/{FIRST}")
-    assert "<h1>Interrupted</h1>" in text
+    assert f"<h1>{status.capitalize()}</h1>" in text
     assert cases_in(text) == ["one"]
 
 

@@ -161,7 +161,7 @@ def _head(source: Source, row: Run, run: RunCases) -> Head:
     pending = sum(item.outcomes[Outcome.PENDING] for item in run.totals.suites.values())
     return Head(
         outcome=outcome,
-        title=verdict.value.capitalize() if verdict else "Running" if state.is_running else "Interrupted",
+        title=verdict.value.capitalize() if verdict else state.word.capitalize(),
         symbol=OUTCOME_STYLES[verdict].symbol if verdict else "●" if state.is_running else "◼",
         reason=_reason(row),
         progress=None if row.status is RunStatus.FINISHED else run_progress(source, row),

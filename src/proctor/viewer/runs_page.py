@@ -32,6 +32,11 @@ class RunState:
     is_interrupted: bool = False
     has_died: bool = False
 
+    @property
+    def word(self) -> str:
+        """The status of a run without a verdict, in the word of `proctor runs`."""
+        return "running" if self.is_running else "died" if self.has_died else "interrupted"
+
 
 @dataclass(frozen=True, slots=True)
 class RunProgress:
