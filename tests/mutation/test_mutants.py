@@ -56,6 +56,19 @@ def test_every_kind_that_an_answer_allows_is_made_once() -> None:
     assert missing == {"keyword-denied", "field-missing", "call-added", "forbidden-tool"}
 
 
+def test_kinds_come_again_with_other_changes_if_more_mutants_are_asked_for() -> None:
+    case = Case("case", (Turn("What about order A-17?"),))
+    once = made(ORDER).mutants
+    more = mutants_of(case, "suite", 1, (ORDER,), (), MATERIAL, seed=0, limit=1000, repeat_kinds=True).mutants
+
+    assert len(more) > len(once)
+    assert [mutant for mutant in more if mutant.variant == 0] == list(once)
+    assert {mutant.kind for mutant in more} == {mutant.kind for mutant in once}
+    assert len({mutant.name for mutant in more}) == len(more)
+    replies = [mutant.replies for mutant in more]
+    assert all(reply not in replies[:at] for at, reply in enumerate(replies))
+
+
 def test_two_thousand_trials_give_the_same_mutants_whatever_their_order() -> None:
     def all_of(numbers: Sequence[int]) -> dict[int, Any]:
         return {

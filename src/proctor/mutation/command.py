@@ -23,7 +23,7 @@ from proctor.cli.options import (
 from proctor.cli.output import reserve_stdout, write_documents
 from proctor.cli.selection import run_argument, suite_files_of
 from proctor.mutation.findings import MutationReport
-from proctor.mutation.mutate import MutationRequest, mutate
+from proctor.mutation.mutate import DEFAULT_PER_TRIAL, MutationRequest, mutate
 from proctor.mutation.report import MUTANTS_FOLDER, WRITERS, write_mutants
 from proctor.mutation.terminal import print_mutation
 from proctor.reporting.output import write_document
@@ -51,9 +51,9 @@ MUTANTS = "Mutants"
     "--mutants",
     group=MUTANTS,
     type=click.IntRange(1, 1000),
-    default=24,
+    default=DEFAULT_PER_TRIAL,
     metavar="N",
-    help="Maximum mutants per trial (default: 24).",
+    help="Maximum mutants per trial (default: 24). With more than 24, kinds of mutants come several times.",
 )
 @option(
     "--min-kill",

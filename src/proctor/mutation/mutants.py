@@ -44,11 +44,14 @@ class Mutant:
     """The changed part before the change, as people see it."""
     after: str
     replies: tuple[Reply, ...]
+    variant: int = 0
+    """Which mutant of this kind and turn it is, from 0: there are several if more mutants are asked for than kinds."""
 
     @property
     def name(self) -> str:
         """A name that is unique in the run."""
-        return f"{self.case}/{self.trial}/{self.turn + 1}/{self.kind}"
+        again = f"#{self.variant + 1}" if self.variant else ""
+        return f"{self.case}/{self.trial}/{self.turn + 1}/{self.kind}{again}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,24 +94,41 @@ def mutants_of(
     *,
     seed: int,
     limit: int,
+    repeat_kinds: bool = False,
 ) -> TrialMutants:
-    """At most `limit` mutants of a trial, of as many kinds as possible."""
+    """At most `limit` mutants of a trial, of as many kinds as possible: each kind once per turn.
+
+    With `repeat_kinds`, each kind comes again, with another change, as long as there is room.
+    """
     allowed: list[str] = []
     candidates: list[tuple[int, ChangedReply]] = []
-    for turn, (case_turn, reply) in enumerate(zip(case.turns, replies, strict=False)):
-        choices = SeededRandom(seed, suite, case.id, number, turn)
-        other = _other_answer(case.id, material.answers, choices.for_kind("other-answer"))
-        kinds: list[ChangedReply] = []
-        for item in _change_reply(case_turn, reply, specs, material.tools, other, choices, allowed):
-            if item.reply != reply and all(item.reply != known.reply for known in kinds):
-                kinds.append(item)
-        candidates += [(turn, item) for item in kinds]
+    distinct: dict[int, list[Reply]] = {turn: [reply] for turn, reply in enumerate(replies)}
+    for again in range(MAX_VARIANTS if repeat_kinds else 1):
+        before = len(candidates)
+        for turn, (case_turn, reply) in enumerate(zip(case.turns, replies, strict=False)):
+            choices = SeededRandom(seed, suite, case.id, number, turn, *([again] if again else []))
+            other = _other_answer(case.id, material.answers, choices.for_kind("other-answer"))
+            allowed_here = [] if again else allowed
+            for item in _change_reply(case_turn, reply, specs, material.tools, other, choices, allowed_here):
+                if item.reply not in distinct[turn]:
+                    distinct[turn].append(item.reply)
+                    candidates.append((turn, item))
+        if len(candidates) >= limit or len(candidates) == before:
+            break
     mutants = []
+    variants: dict[tuple[int, str], Iterator[int]] = {}
     for turn, item in _select(candidates, limit, SeededRandom(seed, suite, case.id, number).for_kind("chosen")):
         changed = (*replies[:turn], item.reply, *replies[turn + 1 :])
         parts = frozenset(item.part.split())
-        mutants.append(Mutant(suite, case.id, number, turn, item.kind, parts, item.before, item.after, changed))
+        variant = next(variants.setdefault((turn, item.kind), count()))
+        mutants.append(
+            Mutant(suite, case.id, number, turn, item.kind, parts, item.before, item.after, changed, variant)
+        )
     return TrialMutants(tuple(mutants), tuple(allowed))
+
+
+MAX_VARIANTS = 50
+"""How often each kind of change is tried on a turn, if there is room for more mutants."""
 
 
 def _other_answer(case: str, answers: Sequence[tuple[str, Json]], rng: random.Random) -> Json:

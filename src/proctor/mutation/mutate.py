@@ -44,6 +44,9 @@ ONLY_MODELS = "all evaluators need a language model; use --budget to allow that"
 SAME_ANSWER = "same answer as an earlier trial of the case"
 
 
+DEFAULT_PER_TRIAL = 24
+
+
 @dataclass(frozen=True, slots=True)
 class MutationRequest:
     """Which run, which mutants, and what they may cost."""
@@ -54,8 +57,8 @@ class MutationRequest:
     suites: Sequence[str] = ()
     """Files whose expectations replace those of the run."""
     seed: int = 0
-    max_per_trial: int = 24
-    """Maximum mutants per trial."""
+    max_per_trial: int = DEFAULT_PER_TRIAL
+    """Maximum mutants per trial. Up to the default each kind comes once per turn; with more, kinds come again."""
     ignore_controls: bool = False
     """Whether to continue with a suite that fails its expected answers or passes empty ones."""
     min_kill: float | None = None
@@ -257,6 +260,7 @@ class _SuiteMutation:
             material,
             seed=self._request.seed,
             limit=self._request.max_per_trial,
+            repeat_kinds=self._request.max_per_trial > DEFAULT_PER_TRIAL,
         )
 
     async def _score_mutants(self, mutants: Sequence[tuple[PassingTrial, Mutant]]) -> list[MutantResult]:
