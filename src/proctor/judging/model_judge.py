@@ -1,4 +1,8 @@
-"""A judge that is a model: asks once for each question, retries, and sends an unusable reply back once."""
+"""A judge that is a model: sends each question once, and an unusable reply back once.
+
+A question goes through the cache, then through rate limit, retries and budget to the endpoint. A reply that cannot be
+used is shown to the model with what is wrong with it; a second unusable reply is an error, never a score.
+"""
 
 from __future__ import annotations
 
@@ -31,13 +35,13 @@ from proctor.judging.replies import read_reply, without_lone_surrogates
 SchemaBuilder = Callable[[Question[Any]], Mapping[str, Json]]
 
 GRACE_SECONDS = 5.0
-"""Seconds beyond its own timeout after which an endpoint is no longer waited for."""
+"""Seconds that an endpoint may take after its own timeout before the request is cancelled."""
 MAX_REPLY_SHOWN = 4_000
-"""How many characters of an unusable reply are shown to the model again."""
+"""The most characters of an unusable reply that are shown to the model again."""
 
 
 class _CallCost:
-    """What one answer has cost so far, also when no usable reply comes of it."""
+    """The cost of one answer, whether or not there is a usable reply."""
 
     def __init__(self) -> None:
         self.usage = Usage()
@@ -51,7 +55,11 @@ class _CallCost:
 
 
 class ModelJudge:
-    """A judge that is a model behind an endpoint."""
+    """A judge that is a model behind an endpoint.
+
+    `sampling_endpoint` is the same model at its default temperature, for the samples after the first. `schema_builder`
+    makes the JSON Schema of a reply. Judges that share `rate_limiter` and `budget` share one limit.
+    """
 
     def __init__(
         self,
@@ -69,7 +77,6 @@ class ModelJudge:
         self.name = endpoint.name
         self._endpoint = endpoint
         self._sampling_endpoint = sampling_endpoint or endpoint
-        """The same model at its own temperature: asked for the samples after the first."""
         self._schema_builder = schema_builder
         self._cache = cache or JudgeCache()
         self._rate_limiter = rate_limiter or RateLimiter()
@@ -82,23 +89,23 @@ class ModelJudge:
         key = _key(endpoint, question, prompt, schema, sample)
         cost = _CallCost()
 
-        async def produce() -> Entry:
+        async def ask_model() -> Entry:
             return await self._entry(endpoint, question, prompt, schema, cost)
 
         cached = False
         try:
-            entry, cached = await self._cache.get_or_ask(key, produce)
+            entry, cached = await self._cache.get_or_ask(key, ask_model)
             reply = _reply_in(entry, question)
             if reply is None:
-                # The kept reply no longer passes the checks of this version: ask again, under another key.
+                # The stored reply does not pass the checks of this version: ask again, under another key.
                 key = fingerprint(key, "renewed")
-                entry, cached = await self._cache.get_or_ask(key, produce)
+                entry, cached = await self._cache.get_or_ask(key, ask_model)
                 reply = read_reply(str(entry.get("reply")), question)
             return reply
         finally:
-            self._note(question, key, cached, cost, sample)
+            self._log(question, key, cached, cost, sample)
 
-    def _note(self, question: Question[Any], key: str, cached: bool, cost: _CallCost, sample: int) -> None:
+    def _log(self, question: Question[Any], key: str, cached: bool, cost: _CallCost, sample: int) -> None:
         log_call(
             JudgeCall(
                 kind=question.kind,
@@ -118,7 +125,7 @@ class ModelJudge:
     async def _entry(
         self, endpoint: Endpoint, question: Question[Any], prompt: Prompt, schema: Mapping[str, Json], cost: _CallCost
     ) -> Entry:
-        """What the cache keeps of an answer; an unusable reply is sent back once, with what is wrong with it."""
+        """Ask the model and return the cache entry; an unusable reply is sent back once, with what is wrong with it."""
         first = await self._completion(endpoint, prompt, schema, cost)
         unusable: list[Json] = []
         completion = first
@@ -136,14 +143,14 @@ class ModelJudge:
         try:
             read_reply(completion.text, question)
         except InvalidReply as failure:
-            said = f"; it wrote {to_text(failure.reply, 300)!r}" if failure.reply else ""
-            message = f"{self.name} gave no usable reply, asked twice: {failure}{said}"
+            quote = f"; it wrote {to_text(failure.reply, 300)!r}" if failure.reply else ""
+            message = f"{self.name} gave no usable reply in two attempts: {failure}{quote}"
             raise InvalidReply(message, failure.reply) from None
 
     async def _completion(
         self, endpoint: Endpoint, prompt: Prompt, schema: Mapping[str, Json], cost: _CallCost
     ) -> Completion:
-        """One completion, with retries; what it cost is counted also where its text turns out to be unusable."""
+        """One completion, with retries; its cost is counted even if its text is unusable."""
 
         async def send() -> Completion:
             return await self._request(endpoint, prompt, schema, cost)
@@ -159,7 +166,7 @@ class ModelJudge:
         self, endpoint: Endpoint, prompt: Prompt, schema: Mapping[str, Json], cost: _CallCost
     ) -> Completion:
         if self._budget.is_exhausted:
-            raise BudgetSpent(f"the budget of ${self._budget.limit_usd:g} is spent; {self.name} was not asked")
+            raise BudgetSpent(f"the budget of ${self._budget.limit_usd:g} is spent; {self.name} was not called")
         try:
             async with asyncio.timeout(self._retry.timeout + GRACE_SECONDS):
                 return await endpoint.complete(prompt, schema, timeout=self._retry.timeout)
@@ -175,7 +182,7 @@ class ModelJudge:
             raise
 
     def _count_abandoned(self, prompt: Prompt, cost: _CallCost) -> None:
-        """Count a request that was sent and given up: it may have to be paid for, though nothing says how much."""
+        """Count a request that was sent and then cancelled: it may cost money, but the amount is unknown."""
         cost.abandoned += 1
         cost.abandoned_tokens += _estimated_tokens(prompt)
         self._budget.spend(None)
@@ -218,7 +225,7 @@ def _entry_of(
 
 
 def _reply_in(entry: Entry, question: Question[ReplyT]) -> ReplyT | None:
-    """The reply in a kept entry; `None` if it is no longer usable."""
+    """The reply in a stored entry; `None` if it is no longer usable."""
     text = entry.get("reply")
     try:
         return read_reply(text, question) if isinstance(text, str) else None
@@ -231,17 +238,17 @@ def _quoted(text: str) -> str:
 
 
 def _complaint(complaint: InvalidReply, completion: Completion) -> str:
-    cut = " It was cut off at the greatest length allowed: be brief." if completion.finish_reason == "length" else ""
-    wrong = without_lone_surrogates(str(complaint))
+    cut = " It was cut off at the maximum length: be brief." if completion.finish_reason == "length" else ""
+    problem = without_lone_surrogates(str(complaint))
     return (
-        f"That reply cannot be used: {wrong}.{cut} The instructions have not changed. "
+        f"That reply cannot be used: {problem}.{cut} The instructions have not changed. "
         "Reply again with one JSON object of the schema above and nothing else."
     )
 
 
-def _refusal_message(name: str, said: str) -> str:
-    words = f": {to_text(said, 300)}" if said.strip() else ""
-    return f"{name} refused to judge this, or its provider's filter withheld the reply{words}"
+def _refusal_message(name: str, text: str) -> str:
+    quote = f": {to_text(text, 300)}" if text.strip() else ""
+    return f"{name} refused to judge this, or the provider's content filter withheld the reply{quote}"
 
 
 def _estimated_tokens(prompt: Prompt) -> int:

@@ -1,4 +1,7 @@
-"""Endpoints for the models of every provider that `pydantic-ai-slim` knows."""
+"""Endpoints for the models of every provider that `pydantic-ai-slim` supports.
+
+In this package, only this file and `provider_errors` import that library.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ from proctor.judging.provider_errors import AcceptedSettings, endpoint_failure, 
 from proctor.judging.provider_table import PROVIDERS, require_address, require_key, require_packages
 
 NO_KEY = "no-key"
-"""Sent where the user named an address and no key: a key of the environment goes only to its own provider."""
+"""Sent to an address for which the user set no key: keys in the environment are sent only to their own provider."""
 
 _ADDRESS_PARAMETERS = ("base_url", "azure_endpoint", "api_base")
 
@@ -46,7 +49,11 @@ class ModelSpec:
 
 
 class ProviderEndpoint:
-    """A model behind a provider's API. Making one checks packages, address and key, and sends nothing."""
+    """A model behind a provider's API.
+
+    The constructor checks packages, address and key, and sends nothing. `for_sampling` leaves the temperature to the
+    model unless the user set one, so that samples vary.
+    """
 
     def __init__(self, spec: ModelSpec, *, for_sampling: bool = False) -> None:
         require_packages(spec.provider)
@@ -61,7 +68,7 @@ class ProviderEndpoint:
         self._models: WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[Any, Any]] = WeakKeyDictionary()
 
     async def complete(self, prompt: Prompt, schema: Mapping[str, Json], *, timeout: float) -> Completion:
-        """One request; repeated only where the model refuses a setting that can be left out."""
+        """Send one request; repeat it only if the model refuses a setting that can be left out."""
         try:
             with _uninstrumented():
                 model = await self._model()
@@ -71,21 +78,21 @@ class ProviderEndpoint:
                         response = await self._request(model, accepted, prompt, schema, timeout)
                         return self._without_key(_completion(response))
                     except Exception as error:
-                        less = fallback_settings(error, accepted)
-                        if less is None:
+                        fallback = fallback_settings(error, accepted)
+                        if fallback is None:
                             raise
-                        self._accepted = less
+                        self._accepted = fallback
         except EndpointFailed as failure:
-            raise self._named_failure(failure) from None
+            raise self._masked_failure(failure) from None
         except Exception as error:
-            raise self._named_failure(endpoint_failure(error)) from None
+            raise self._masked_failure(endpoint_failure(error)) from None
 
-    def _named_failure(self, failure: EndpointFailed) -> EndpointFailed:
-        """With the judge's name and without its key; the provider's exception, which holds the key, is dropped."""
+    def _masked_failure(self, failure: EndpointFailed) -> EndpointFailed:
+        """The failure with the judge's name and without its key."""
         return failure.with_message(mask(f"{self.name} {failure}", self._keys()))
 
     def _without_key(self, completion: Completion) -> Completion:
-        """Without the key, which a server may repeat in its reply: replies are shown and kept."""
+        """The completion without the key, which a server may repeat in its reply: replies are shown and stored."""
         hide = partial(mask_values, secrets=self._keys())
         return replace(completion, text=hide(completion.text), model=hide(completion.model))
 
@@ -117,21 +124,21 @@ class ProviderEndpoint:
     async def _model(self) -> Any:
         """The model with a client for the running event loop; its connections are closed when the loop ends."""
         loop = asyncio.get_running_loop()
-        kept = self._models.get(loop)
-        if kept is None:
+        open_model = self._models.get(loop)
+        if open_model is None:
             model = build_model(self._spec)
             itself: list[Any] = []
             lifetime = _lifetime(model, itself)
             itself.append(lifetime)
-            kept = self._models[loop] = (model, lifetime)
+            open_model = self._models[loop] = (model, lifetime)
             await anext(lifetime)
-        return kept[0]
+        return open_model[0]
 
 
 async def _lifetime(model: Any, itself: list[Any]) -> AsyncIterator[None]:
-    """Keeps the client open until the event loop ends: a loop closes its open asynchronous generators then.
+    """Keep the client open until the event loop ends, which closes its asynchronous generators.
 
-    The list `itself` holds a reference to this generator, since the endpoint may be collected before.
+    The list `itself` holds a reference to this generator, since the endpoint may be garbage collected earlier.
     """
     async with model:
         yield
@@ -139,22 +146,23 @@ async def _lifetime(model: Any, itself: list[Any]) -> AsyncIterator[None]:
 
 
 def _parameters(spec: ModelSpec, for_sampling: bool) -> dict[str, Json]:
-    """Temperature 0, so that answers repeat, unless the user set another or samples are to vary."""
+    """The parameters of a request: temperature 0 for stable answers, unless the user set another or for sampling."""
     temperature = spec.temperature if spec.temperature is not None or for_sampling else 0.0
-    given = {
+    parameters = {
         "temperature": temperature,
         "top_p": spec.top_p,
         "max_tokens": spec.max_tokens or PROVIDERS[spec.provider].max_tokens,
         "base_url": spec.base_url,
         "api_version": spec.api_version,
     }
-    return {name: value for name, value in given.items() if value is not None}
+    return {name: value for name, value in parameters.items() if value is not None}
 
 
 def build_model(spec: ModelSpec) -> Any:
+    """The library's model for a spec."""
     from pydantic_ai.models import infer_model
 
-    # Every OpenAI-compatible server has the chat API; for the other one users write `openai-responses`.
+    # Every OpenAI-compatible server has the chat API; `openai-responses` is the other one.
     kind = "openai-chat" if spec.provider == "openai" else spec.provider
     return infer_model(f"{kind}:{spec.model}", provider_factory=lambda name: _provider(name, spec))
 
@@ -162,36 +170,36 @@ def build_model(spec: ModelSpec) -> Any:
 def _provider(name: str, spec: ModelSpec) -> Any:
     from pydantic_ai.providers import infer_provider_class
 
-    made = infer_provider_class(name)
-    accepted = inspect.signature(made).parameters
-    given: dict[str, Any] = {}
+    provider_class = infer_provider_class(name)
+    accepted = inspect.signature(provider_class).parameters
+    arguments: dict[str, Any] = {}
     address = spec.base_url or _default_address(spec.provider)
     if address is not None:
-        parameter = next((known for known in _ADDRESS_PARAMETERS if known in accepted), None)
+        parameter = next((parameter for parameter in _ADDRESS_PARAMETERS if parameter in accepted), None)
         if parameter is None:
-            raise UsageError(f"{name} is at one address only; base_url has no meaning for it")
-        given[parameter] = with_api_path(name, address)
+            raise UsageError(f"{name} has a fixed address; remove base_url")
+        arguments[parameter] = with_api_path(name, address)
     if spec.api_key is not None or (spec.base_url is not None and "api_key" in accepted):
-        given["api_key"] = spec.api_key or NO_KEY
+        arguments["api_key"] = spec.api_key or NO_KEY
     if spec.api_version is not None:
-        given["api_version"] = spec.api_version
-    return made(**given)
+        arguments["api_version"] = spec.api_version
+    return provider_class(**arguments)
 
 
 def with_api_path(provider: str, address: str) -> str:
     """The address with the path of the chat API, which users often leave out for Ollama."""
-    bare = provider == "ollama" and urlsplit(address).path in ("", "/")
-    return f"{address.rstrip('/')}/v1" if bare else address
+    lacks_path = provider == "ollama" and urlsplit(address).path in ("", "/")
+    return f"{address.rstrip('/')}/v1" if lacks_path else address
 
 
 def _default_address(provider: str) -> str | None:
-    """Where a provider is asked if nobody says; `None` if a variable or the library says it."""
+    """The default address of a provider; `None` if an environment variable or the library has one."""
     row = PROVIDERS[provider]
     return None if any(os.environ.get(name) for name in row.addresses) else row.default_address
 
 
 def _accepted_by(profile: Mapping[str, Any]) -> AcceptedSettings:
-    """What the library knows of the model; a model that always reasons accepts no temperature."""
+    """The settings that the model accepts, as far as the library knows; reasoning models accept no temperature."""
     reasons = profile.get("openai_supports_reasoning") and not (
         profile.get("openai_supports_reasoning_effort_none") and not profile.get("thinking_enabled_by_default")
     )
@@ -201,7 +209,7 @@ def _accepted_by(profile: Mapping[str, Any]) -> AcceptedSettings:
 
 
 def _request_parameters(accepted: AcceptedSettings, schema: Mapping[str, Json]) -> Any:
-    """How the reply is constrained; the prompt shows the schema too, for models that cannot be constrained."""
+    """Parameters that enforce the schema of the reply; it is in the prompt, too, for models that cannot enforce it."""
     from pydantic_ai.models import ModelRequestParameters
     from pydantic_ai.output import OutputObjectDefinition
 
@@ -227,11 +235,11 @@ def _is_closed(schema: Json) -> bool:
 def _messages(prompt: Prompt) -> list[Any]:
     from pydantic_ai.messages import ModelRequest, ModelResponse, SystemPromptPart, TextPart, UserPromptPart
 
-    said: list[Any] = [ModelRequest(parts=[SystemPromptPart(prompt.system), UserPromptPart(prompt.user)])]
+    messages: list[Any] = [ModelRequest(parts=[SystemPromptPart(prompt.system), UserPromptPart(prompt.user)])]
     for reply, complaint in prompt.corrections:
-        said.append(ModelResponse(parts=[TextPart(reply)]))
-        said.append(ModelRequest(parts=[UserPromptPart(complaint)]))
-    return said
+        messages.append(ModelResponse(parts=[TextPart(reply)]))
+        messages.append(ModelRequest(parts=[UserPromptPart(complaint)]))
+    return messages
 
 
 def _completion(response: Any) -> Completion:
@@ -245,7 +253,7 @@ def _completion(response: Any) -> Completion:
 
 
 def _usage(response: Any) -> Usage:
-    """The usage that the provider reported; a missing count stays unknown and is not zero."""
+    """The usage that the provider reported; a missing count is unknown, not zero."""
     if response.usage.unmeasured_requests:
         return Usage(model_calls=1)
     cost = None
@@ -263,10 +271,10 @@ def _uninstrumented() -> Iterator[None]:
 
     names = ("_SUPPRESS_INSTRUMENTATION_KEY", "_SUPPRESS_HTTP_INSTRUMENTATION_KEY")
     keys = [getattr(context, name, None) for name in names]
-    quiet = context.get_current()
+    suppressed = context.get_current()
     for key in keys:
-        quiet = quiet if key is None else context.set_value(key, True, quiet)
-    token = context.attach(quiet)
+        suppressed = suppressed if key is None else context.set_value(key, True, suppressed)
+    token = context.attach(suppressed)
     try:
         yield
     finally:

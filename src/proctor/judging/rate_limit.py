@@ -1,9 +1,10 @@
 """Rate limits and retries of requests to models.
 
-The rate limiter finds out how many requests at once an endpoint accepts. It starts low and doubles while all goes
-well; a refusal (429) halves it, and from then on it grows by one for each round without a refusal. So does a request
-that got no answer in time, or hardly in time while others were quick: the endpoint has a queue of its own. A server
-error says nothing about the rate and only makes a short pause. A `Retry-After` holds for all callers of the endpoint.
+The rate limiter finds out how many requests an endpoint accepts at the same time. It starts with a few and doubles the
+number while all goes well. A refusal (429) halves it, and from then on it grows by one per round without a refusal. A
+request that times out, or is close to it while others are quick, also halves it: the endpoint queues requests. A fixed
+number would be wrong for most endpoints: too slow, or refused all the time. A server error says nothing about the rate
+and causes only a short pause. A `Retry-After` applies to all callers of the endpoint.
 """
 
 from __future__ import annotations
@@ -25,35 +26,35 @@ T = TypeVar("T")
 WINDOW_SECONDS = 60.0
 TIMEOUT = 120.0
 RETRIES = 3
-REFUSALS = 10
-"""How often an endpoint may refuse a request for its rate; such a refusal is no failure and counts as no retry."""
+MAX_REFUSALS = 10
+"""How often a request may be refused because of the rate limit; these refusals do not count as retries."""
 MAX_BACKOFF = 20.0
 SLOW_SHARE = 0.25
-"""From this share of its time on, an answer that was slower than others lets the number of requests grow no further."""
+"""A slow answer that took at least this share of the timeout does not let the number of requests grow."""
 LATE_SHARE = 0.5
-"""From this share on it halves the number, as a refusal does: the next such request may get no answer in time."""
-SLOWER = 1.5
-"""How many times as long as the quickest answer makes a slow one; some models always take their time."""
+"""From this share on it halves the number, as a refusal does: the next such request may time out."""
+SLOW_FACTOR = 1.5
+"""An answer is slow if it took more than this many times as long as the quickest one; some models are never quick."""
 
 
 @dataclass(frozen=True, slots=True)
 class RateLimits:
-    """What an endpoint accepts, as far as the user said."""
+    """The limits of an endpoint, as far as the user has set them."""
 
     requests_per_minute: int | None = None
     tokens_per_minute: int | None = None
     initial: int = 4
-    """Requests at once to begin with."""
+    """Concurrent requests at the start."""
     maximum: int = 64
-    """Requests at once, at most."""
+    """The most concurrent requests."""
     window: float = WINDOW_SECONDS
-    """What counts as a minute."""
+    """Seconds that count as a minute; shorter in tests."""
     refusal_pause: float = 1.0
-    """Seconds to pause after a refusal that does not say for how long; doubled each time."""
+    """Seconds to pause after a refusal without a `Retry-After`; doubled each time."""
     fault_pause: float = 0.5
     """Seconds to pause after a server error."""
     max_pause: float = 120.0
-    """A longer `Retry-After` is not waited for: the request fails."""
+    """The longest pause; a request whose `Retry-After` is longer fails."""
 
 
 NO_LIMITS = RateLimits()
@@ -61,13 +62,13 @@ NO_LIMITS = RateLimits()
 
 @dataclass(frozen=True, slots=True)
 class RetryOptions:
-    """How often and how long a request is tried."""
+    """How often a request is retried, and its timeout."""
 
     retries: int = RETRIES
     timeout: float = TIMEOUT
     """Seconds for one request."""
     backoff: float = 0.5
-    """Seconds before the first retry, on average doubled before each further one."""
+    """Average seconds before the first retry; doubled before each further one."""
 
 
 class RequestSlot:
@@ -77,25 +78,25 @@ class RequestSlot:
         self._queue = queue
         self._began = began
         self._went_well = True
-        self._sent_with = queue.under_way
+        self._in_flight_at_start = queue.in_flight
 
     @property
     def in_flight(self) -> int:
-        """How many requests were under way when this one was sent, or are now: the greater number."""
-        return max(self._sent_with, self._queue.under_way)
+        """How many requests were in flight when this one was sent, or are now, if that is more."""
+        return max(self._in_flight_at_start, self._queue.in_flight)
 
     def limited(self, retry_after: float | None = None) -> None:
-        """The endpoint refused the request for its rate."""
+        """Report that the endpoint refused the request because of its rate limit."""
         self._went_well = False
         self._queue.slow_down(self._began, retry_after)
 
     def timed_out(self) -> None:
-        """No answer came in time."""
+        """Report that the request timed out."""
         self._went_well = False
         self._queue.halve(self._began, self.in_flight)
 
     def answered(self, timeout: float) -> None:
-        """An answer came; one that took long beside others means that the endpoint has a queue of its own."""
+        """Report an answer; one that was slow compared with others shows that the endpoint queues requests."""
         seconds = asyncio.get_running_loop().time() - self._began
         if not self._queue.is_slow(seconds) or seconds < SLOW_SHARE * timeout:
             return
@@ -104,12 +105,13 @@ class RequestSlot:
             self._queue.halve(self._began, self.in_flight)
 
     def failed(self) -> None:
-        """The endpoint had an error of its own."""
+        """Report a server error."""
         self._went_well = False
         self._queue.pause()
 
-    def over(self, *, broken_off: bool) -> None:
-        self._queue.leave(went_well=self._went_well and not broken_off)
+    def close(self, *, raised: bool) -> None:
+        """Give the slot back; `raised` is whether the request ended with an exception."""
+        self._queue.leave(went_well=self._went_well and not raised)
 
 
 class RateLimiter:
@@ -121,73 +123,75 @@ class RateLimiter:
 
     @asynccontextmanager
     async def slot(self, tokens: int = 0) -> AsyncIterator[RequestSlot]:
-        """Wait for a slot, first come, first served; `tokens` is how many the request is about to use."""
+        """Wait for a slot, first come, first served; `tokens` is an estimate of what the request will use."""
         loop = asyncio.get_running_loop()
         queue = self._queues.get(loop)
         if queue is None:
             queue = self._queues[loop] = _Queue(self._limits)
         with waiting():
             await queue.enter(tokens)
-        slot, went_through = RequestSlot(queue, loop.time()), False
+        slot, raised = RequestSlot(queue, loop.time()), True
         try:
             yield slot
-            went_through = True
+            raised = False
         finally:
-            slot.over(broken_off=not went_through)
+            slot.close(raised=raised)
 
 
 class _Queue:
-    """The requests that wait for an endpoint in one event loop, and how many at once it has accepted so far."""
+    """The requests of one event loop that wait for an endpoint, and how many it may have at the same time."""
 
     def __init__(self, limits: RateLimits) -> None:
         self._limits = limits
+        # How many requests may be in flight; a float, since it may grow by less than one per request.
         self._room = float(max(1, min(limits.initial, limits.maximum)))
         self._doubling = True
-        self._under_way = 0
+        self._in_flight = 0
         self._waiting: deque[tuple[asyncio.Future[None], int]] = deque()
-        self._sent: deque[tuple[float, int]] = deque()
-        """The requests of the last window: when each was sent, and with how many tokens."""
+        self._sent: deque[tuple[float, int]] = deque()  # of the last window: time and tokens of each request
         self._tokens = 0
         self._closed_until = 0.0
         self._slowed_at = float("-inf")
         self._refusals = 0
-        self._quickest = float("inf")
-        """Seconds of the quickest answer so far."""
+        self._quickest = float("inf")  # seconds of the quickest answer
         self._timer: asyncio.TimerHandle | None = None
 
     async def enter(self, tokens: int) -> None:
         loop = asyncio.get_running_loop()
-        place = (loop.create_future(), tokens)
-        self._waiting.append(place)
+        entry = (loop.create_future(), tokens)
+        self._waiting.append(entry)
         self._admit()
         try:
-            await place[0]
+            await entry[0]
         except asyncio.CancelledError:
-            if place in self._waiting:
-                self._waiting.remove(place)
-            elif not place[0].cancelled():
-                self._under_way -= 1  # admitted and cancelled at the same moment: the next request gets the slot
+            if entry in self._waiting:
+                self._waiting.remove(entry)
+            elif not entry[0].cancelled():
+                self._in_flight -= 1  # admitted and cancelled at the same moment: the next request gets the slot
             self._admit()
             raise
 
     def leave(self, *, went_well: bool) -> None:
-        self._under_way -= 1
+        self._in_flight -= 1
         if went_well:
             self._refusals = 0
             self._room = min(float(self._limits.maximum), self._room + (1.0 if self._doubling else 1.0 / self._room))
         self._admit()
 
     @property
-    def under_way(self) -> int:
-        return self._under_way
+    def in_flight(self) -> int:
+        return self._in_flight
 
     def is_slow(self, seconds: float) -> bool:
         """Whether an answer took much longer than the quickest one."""
         self._quickest = min(self._quickest, seconds)
-        return seconds > SLOWER * self._quickest
+        return seconds > SLOW_FACTOR * self._quickest
 
     def halve(self, began: float, in_flight: float = float("inf")) -> bool:
-        """Halve the number of requests at once; requests that were under way together do so once."""
+        """Halve the number of concurrent requests; once for all requests that were in flight together.
+
+        `began` is when the request was sent. Returns whether the number was halved.
+        """
         if began < self._slowed_at:
             return False
         self._room = max(1.0, min(self._room, in_flight) / 2)
@@ -196,7 +200,7 @@ class _Queue:
         return True
 
     def slow_down(self, began: float, retry_after: float | None) -> None:
-        """Halve the rate, and let all requests wait; refusals of requests that were under way together count as one."""
+        """Halve the rate and pause all requests; refusals of requests that were in flight together count as one."""
         now = asyncio.get_running_loop().time()
         self._refusals += self.halve(began)
         seconds = (
@@ -205,34 +209,35 @@ class _Queue:
         self._close(now, seconds)
 
     def pause(self) -> None:
+        """Let all requests wait shortly, after a server error."""
         self._close(asyncio.get_running_loop().time(), self._limits.fault_pause)
 
     def _close(self, now: float, seconds: float) -> None:
         self._closed_until = max(self._closed_until, now + min(max(0.0, seconds), self._limits.max_pause))
 
     def _admit(self) -> None:
-        """Admit as many requests as may go now, in order, and set a timer for the next one."""
+        """Admit waiting requests in order, as many as may be sent now, and set a timer for the next one."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         loop = asyncio.get_running_loop()
-        while self._waiting and self._under_way < int(self._room):
+        while self._waiting and self._in_flight < int(self._room):
             future, tokens = self._waiting[0]
             now = loop.time()
-            ready = self._ready(now, tokens)
+            ready = self._ready_at(now, tokens)
             if ready > now:
                 self._timer = loop.call_at(ready, self._admit)
                 return
             self._waiting.popleft()
             if future.done():
                 continue
-            self._under_way += 1
+            self._in_flight += 1
             self._sent.append((now, tokens))
             self._tokens += tokens
             future.set_result(None)
 
-    def _ready(self, now: float, tokens: int) -> float:
-        """When a request of this size may be sent; one that is larger than the limit waits for an empty window."""
+    def _ready_at(self, now: float, tokens: int) -> float:
+        """The time at which a request of this size may be sent; one larger than the limit waits for an empty window."""
         limits = self._limits
         while self._sent and self._sent[0][0] + limits.window <= now:
             self._tokens -= self._sent.popleft()[1]
@@ -252,7 +257,10 @@ class _Queue:
 async def send_with_retries(
     send: Callable[[], Awaitable[T]], limiter: RateLimiter, retry: RetryOptions, tokens: int = 0
 ) -> T:
-    """What `send` returns, tried again while it fails with a transient `EndpointFailed`; `tokens` is its size."""
+    """Call `send` and return its result; retry while it raises a transient `EndpointFailed`.
+
+    `tokens` is an estimate of the tokens that one request uses.
+    """
     faults = refusals = 0
     sent: list[SentRequest] = []
     while True:
@@ -260,9 +268,9 @@ async def send_with_retries(
             return await _send_once(send, limiter, tokens, retry.timeout, sent)
         except EndpointFailed as failure:
             faults, refusals = faults + (not failure.limited), refusals + failure.limited
-            is_last = faults > retry.retries or refusals > REFUSALS
-            if not failure.transient or is_last or _asks_too_much(failure):
-                raise _final(failure, faults + refusals, sent) from None
+            is_last = faults > retry.retries or refusals > MAX_REFUSALS
+            if not failure.transient or is_last or _must_wait_too_long(failure):
+                raise _final_failure(failure, faults + refusals, sent) from None
             if not failure.limited:
                 with waiting():
                     await asyncio.sleep(backoff(retry.backoff, faults, failure.retry_after))
@@ -293,21 +301,22 @@ async def _send_once(
 
 
 def backoff(first: float, fault: int, retry_after: float | None = None) -> float:
-    """Seconds before the next try: longer each time, and random, so that callers that failed together come apart."""
+    """Seconds before the next try: longer each time, and random, so that callers do not retry at the same moment."""
     wait = min(first * 2.0 ** (fault - 1), MAX_BACKOFF) * random.uniform(0.5, 1.5)  # noqa: S311
     return max(wait, min(retry_after or 0.0, NO_LIMITS.max_pause))
 
 
-def _asks_too_much(failure: EndpointFailed) -> bool:
+def _must_wait_too_long(failure: EndpointFailed) -> bool:
     return failure.retry_after is not None and failure.retry_after > NO_LIMITS.max_pause
 
 
-def _final(failure: EndpointFailed, attempts: int, sent: Sequence[SentRequest]) -> EndpointFailed:
-    words = str(failure)
-    if _asks_too_much(failure):
-        words += f" (and not for {failure.retry_after:.0f} seconds, which is too long to wait)"
+def _final_failure(failure: EndpointFailed, attempts: int, sent: Sequence[SentRequest]) -> EndpointFailed:
+    """The failure with a message that says how often and how long it was tried."""
+    message = str(failure)
+    if _must_wait_too_long(failure):
+        message += f" (retry after {failure.retry_after:.0f} seconds, which is too long to wait)"
     elif attempts > 1:
-        words += f" (tried {attempts} times{f': {format_requests(sent)}' if failure.timed_out else ''})"
+        message += f" (tried {attempts} times{f': {format_requests(sent)}' if failure.timed_out else ''})"
     elif failure.timed_out:
-        words += f" ({format_requests(sent)})"
-    return failure.with_message(words)
+        message += f" ({format_requests(sent)})"
+    return failure.with_message(message)

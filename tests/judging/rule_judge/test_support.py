@@ -258,7 +258,7 @@ def test_a_figure_under_another_label_contradicts_where_the_named_one_has_its_ow
     found = support("Your credit score is 650.", [told])
     assert (found.verdict, found.reason) == (
         "contradicted",
-        "the context says 720, not 650 (650 is said of something else)",
+        "the context says 720, not 650 (650 refers to something else)",
     )
     assert support("The minimum credit score is 720.", [told]).verdict == "contradicted"
     assert support("Your credit score is 720.", [told]).verdict == "supported"

@@ -23,17 +23,17 @@ from proctor.judging.rule_judge.support import credit_at, judge_statement
 from proctor.judging.rule_judge.words import GRAMMAR_WEIGHT
 
 AGREES_FROM = 0.65
-"""From this score on an answer counts as the same as the reference."""
+"""The score from which an answer counts as the same as the reference."""
 _IN_QUESTION = 0.25
-"""What a word of the reference weighs that the question already says."""
+"""The weight of a word of the reference that is in the question already."""
 _MAX_SHORT_REFERENCE = 12
-"""A reference with more telling words is a text of several statements rather than one answer."""
+"""A reference with more content words is a text of several statements rather than one answer."""
 _SURELY_SAME, _SURELY_OTHER, _WORDY = 0.95, 0.3, 40
-"""Between these shares of the reference, and beyond so many words of an answer that lacks it, rules cannot tell."""
+"""The verdict is unclear between these two shares of the reference, and for an answer of more words that lacks it."""
 _ROUNDED = 0.05
-"""How far a rounded number may be from the exact one."""
+"""How far a rounded number may be from the exact one, as a share of it."""
 _DENIED, _REPLACED = 0.3, 0.5
-"""What is left of the score of a denial, and the most that another name or number gets."""
+"""The factor for the score of a denied reference, and the highest score with another name or number."""
 EMPTY = read_statement("")
 
 
@@ -46,12 +46,12 @@ class Agreement:
     missing: tuple[str, ...]
     contradicted: tuple[str, ...]
     reason: str
-    said: Reading = EMPTY
-    """What was looked for."""
+    reference: Reading = EMPTY
+    """The reference, or the alternative of it, that was compared."""
 
 
 def agreement(question: str, reference: str, answer: str) -> Agreement:
-    """Whether the answer gives what the reference gives; of several ways to say it, after a `/`, the best counts."""
+    """Whether the answer says the same as the reference; of several alternatives, separated by `/`, the best counts."""
     ways = alternatives(reference)
     if not ways or not split_statements(answer):
         return Agreement(0.0, "different", tuple(ways), (), "there is nothing to compare")
@@ -59,44 +59,53 @@ def agreement(question: str, reference: str, answer: str) -> Agreement:
     answer = "\n".join(filter(None, map(without_courtesy, split_statements(answer)))) or answer
     if not is_noncommittal(answer):
         answer = "\n".join(text for text in split_statements(answer) if makes_claim(text)) or answer
-    known = passage_index(_without_footnotes(answer))
-    asked = read_statement(question)
-    judged = [replace(_compare(way, read_statement(way), known, asked), said=read_statement(way)) for way in ways]
+    answer_index = passage_index(_without_footnotes(answer))
+    question_reading = read_statement(question)
+    judged = [
+        replace(_compare(way, read_statement(way), answer_index, question_reading), reference=read_statement(way))
+        for way in ways
+    ]
     best = max(judged, key=lambda found: found.score)
-    doubt = _doubt_same(best, judged, asked, answer) if best.verdict == "same" else _doubt_other(best, ways, answer)
+    if best.verdict == "same":
+        doubt = _doubt_same(best, judged, question_reading, answer)
+    else:
+        doubt = _doubt_other(best, ways, answer)
     if doubt:
         return replace(best, verdict="unclear", reason=f"{doubt}; {best.reason}")
     return best
 
 
-def _doubt_same(best: Agreement, judged: Sequence[Agreement], asked: Reading, answer: str) -> str:
-    """Why an answer that has the words of the reference may not give it."""
+def _doubt_same(best: Agreement, judged: Sequence[Agreement], question: Reading, answer: str) -> str:
+    """Why an answer that has the words of the reference may not say the same; empty if there is no doubt."""
     if is_noncommittal(answer):
-        return "the answer does not commit itself"
+        return "the answer is noncommittal"
     if best.score < _SURELY_SAME:
-        return "the answer gives a part of the reference"
-    sayings = [reading for reading in map(read_statement, split_statements(answer)) if _mentions(reading, best.said)]
-    if not best.said.denials and not asked.denials and any(reading.denials for reading in sayings):
+        return "the answer says only a part of the reference"
+    readings = map(read_statement, split_statements(answer))
+    mentions = [reading for reading in readings if _mentions(reading, best.reference)]
+    if not best.reference.denials and not question.denials and any(reading.denials for reading in mentions):
         return "the answer also denies something near it"
-    if best.said.keys <= asked.keys:
+    if best.reference.keys <= question.keys:
         return "the question says as much as the reference"
-    others = [found.said for found in judged if found.score < _SURELY_OTHER]
-    several = _ASKS_FOR_SEVERAL.search(asked.text) or _has_fact(best.said)
-    told = {term.key for term in best.said.terms if term.weight > GRAMMAR_WEIGHT}
-    if several and any(said.keys.isdisjoint(told) and _has_fact(said) == _has_fact(best.said) for said in others):
-        return "the reference may be a list, of which the answer gives a part"
+    others = [found.reference for found in judged if found.score < _SURELY_OTHER]
+    has_fact = _has_fact(best.reference)
+    content = {term.key for term in best.reference.terms if term.weight > GRAMMAR_WEIGHT}
+    if (_ASKS_FOR_SEVERAL.search(question.text) or has_fact) and any(
+        other.keys.isdisjoint(content) and _has_fact(other) == has_fact for other in others
+    ):
+        return "the reference may be a list, and the answer has only a part of it"
     return ""
 
 
-def _mentions(reading: Reading, said: Reading) -> bool:
-    """Whether a statement names anything telling of what is looked for, a year in a date included."""
-    evidence = Evidence([reading])
-    told = [index for index, term in enumerate(said.terms) if term.weight > GRAMMAR_WEIGHT]
-    return any(credit_at(said.terms, index, evidence) for index in told)
+def _mentions(statement: Reading, reference: Reading) -> bool:
+    """Whether a statement has any content word of the reference, including the year of a date."""
+    evidence = Evidence([statement])
+    content = [index for index, term in enumerate(reference.terms) if term.weight > GRAMMAR_WEIGHT]
+    return any(credit_at(reference.terms, index, evidence) for index in content)
 
 
-def _has_fact(said: Reading) -> bool:
-    return any(term.fact is not None for term in said.terms)
+def _has_fact(reading: Reading) -> bool:
+    return any(term.fact is not None for term in reading.terms)
 
 
 _ASKS_FOR_SEVERAL = re.compile(
@@ -105,39 +114,41 @@ _ASKS_FOR_SEVERAL = re.compile(
 
 
 def _doubt_other(best: Agreement, ways: Sequence[str], answer: str) -> str:
-    """Why an answer that lacks the reference may give it in other words."""
-    if is_noncommittal(answer) or (best.verdict == "contradicted" and len(best.said.terms) > _MAX_SHORT_REFERENCE):
+    """Why an answer that lacks words of the reference may still say it in other words; empty if there is no doubt."""
+    if is_noncommittal(answer) or (best.verdict == "contradicted" and len(best.reference.terms) > _MAX_SHORT_REFERENCE):
         return ""
-    if best.verdict == "contradicted" and _is_denied(best.said, answer):
+    if best.verdict == "contradicted" and _is_denied(best.reference, answer):
         return ""
-    told_apart = {
+    distinct_ways = {
         frozenset(term.key for term in read_statement(way).terms if term.weight > GRAMMAR_WEIGHT) for way in ways
     }
-    if best.score > _SURELY_OTHER and (best.verdict != "contradicted" or len(told_apart) > 1):
-        return "the answer gives a part of the reference"
+    if best.score > _SURELY_OTHER and (best.verdict != "contradicted" or len(distinct_ways) > 1):
+        return "the answer says only a part of the reference"
     if not all(_is_specific(way) for way in ways) or len(ways) > 3:
         return "the reference may be said in other words"
-    given = read_statement(answer)
-    told = [_facts(read_statement(way)) for way in ways]
-    if any(_near(ours, theirs) for facts in told for ours in (*facts, *_span(facts)) for theirs in _facts(given)):
-        return "the answer gives it less exactly"
+    answer_facts = _facts(read_statement(answer))
+    reference_facts = [_facts(read_statement(way)) for way in ways]
+    if any(
+        _near(ours, theirs) for facts in reference_facts for ours in (*facts, *_span(facts)) for theirs in answer_facts
+    ):
+        return "the answer says it less exactly"
     return "the answer may say it in other words" if len(answer.split()) > _WORDY else ""
 
 
-def _is_denied(said: Reading, answer: str) -> bool:
-    """`There are not 10`: each mention of a number or name that is looked for is right after a negation."""
-    told = {term.key for term in said.terms if term.fact is not None or term.name}
+def _is_denied(reference: Reading, answer: str) -> bool:
+    """Whether the answer denies every mention of the reference's names and numbers, as in `There are not 10`."""
+    keys = {term.key for term in reference.terms if term.fact is not None or term.name}
     mentions = [(term, reading) for reading in map(read_statement, split_statements(answer)) for term in reading.terms]
-    found = [(term, reading) for term, reading in mentions if term.key in told]
+    found = [(term, reading) for term, reading in mentions if term.key in keys]
     return bool(found) and all(term.denied and not _LIMITED.search(reading.text) for term, reading in found)
 
 
 _LIMITED = re.compile(r"\b(?:until|till|before|unless|only|without|except|but)\b", re.IGNORECASE)
-"""`not until 1989` says 1989."""
+"""Words that limit a negation instead of denying what follows: `not until 1989` says 1989."""
 
 
 def _is_specific(way: str) -> bool:
-    """A name, a number or a date can hardly be said in other words."""
+    """Whether there is a name, a number or a date, which is hard to say in other words."""
     terms = read_statement(way).terms
     return any(
         term.fact is not None or term.name or (index and term.text[0].isupper()) for index, term in enumerate(terms)
@@ -158,7 +169,7 @@ def _span(facts: Sequence[Quantity | PartialDate]) -> list[Span]:
 
 
 def _near(one: Quantity | PartialDate | Span, other: Quantity | PartialDate) -> bool:
-    """The year of a date or within a span, the decade or century of a year, a number that is rounded."""
+    """Whether one is a less exact form of the other: the year of a date, the decade of a year, a rounded number."""
     if (
         isinstance(one, PartialDate)
         and isinstance(other, PartialDate)
@@ -187,7 +198,7 @@ def _years(fact: Quantity | PartialDate) -> Span | None:
 
 
 def alternatives(reference: str) -> list[str]:
-    """The ways a reference gives to say it: `1979/21 July 1979` has two, `1/2`, `km/h` and a web address have one."""
+    """The alternatives in a reference: `1979/21 July 1979` has two; `1/2`, `km/h` and a web address are one each."""
     if re.fullmatch(r"\s*\d{1,4}\s?/\s?\d{1,2}(?:\s?/\s?\d{2,4})?\s*", reference) or "://" in reference:
         return [reference.strip()]
     found = [way.strip() for way in _SEPARATOR.split(reference)]
@@ -197,105 +208,107 @@ def alternatives(reference: str) -> list[str]:
 _SEPARATOR = re.compile(
     r"(?<!\b[a-z])(?<!\bkm)(?<!\bmi)(?<!\band)(?<!\d/\d)(?<!\d/\d\d)/(?!(?:h|s|or|hr|min)\b)(?!\d{1,2}/\d)"
 )
-"""A slash that is no part of a date, a fraction or a unit such as km/h."""
+"""A slash outside of dates, fractions and units such as km/h."""
 
 
 def _without_footnotes(answer: str) -> str:
-    """Footnote marks lose their hold on words: `Tremblay123` and `[1]`, as answers with citations have them."""
+    """The answer without footnote marks such as `[1]`, and with a space before bare ones, as in `Tremblay123`."""
     answer = re.sub(r"\[\d{1,3}\]|\[\^\d{1,3}\^?\]", " ", answer)
     return re.sub(r"(?<=[a-z]{3})(?=\d{1,4}(?:\W|$))", " ", answer)
 
 
-def _compare(way: str, said: Reading, known: PassageIndex, asked: Reading) -> Agreement:
-    if sum(term.weight > GRAMMAR_WEIGHT for term in said.terms) > _MAX_SHORT_REFERENCE:
-        return _statement_by_statement(way, known)
-    evidence = known.evidence(said)
-    share, missing = _recall(said, evidence, asked.keys)
-    denied = tuple(_denials(said, evidence, asked)) if share >= AGREES_FROM else ()
+def _compare(way: str, reference: Reading, answer: PassageIndex, question: Reading) -> Agreement:
+    if sum(term.weight > GRAMMAR_WEIGHT for term in reference.terms) > _MAX_SHORT_REFERENCE:
+        return _statement_by_statement(way, answer)
+    evidence = answer.evidence(reference)
+    share, missing = _recall(reference, evidence, question.keys)
+    denied = tuple(_denials(reference, evidence, question)) if share >= AGREES_FROM else ()
     if denied:
         return Agreement(share * _DENIED, "contradicted", missing, denied, f"the answer denies “{denied[0]}”")
-    replaced = next(_replacements(said, evidence, asked.keys), None)
-    if replaced:
-        ours, theirs = replaced
+    replacement = next(_replacements(reference, evidence, question.keys), None)
+    if replacement:
+        ours, theirs = replacement
         score = min(share, _REPLACED)
         return Agreement(score, "contradicted", missing, (ours,), f"the answer says “{theirs}” instead of “{ours}”")
     if share >= AGREES_FROM:
-        return Agreement(share, "same", missing, (), f"the answer gives “{way}”")
-    shown = ", ".join(f"“{word}”" for word in missing[:5])
-    return Agreement(share, "different", missing, (), f"the answer does not give {shown} of the reference")
+        return Agreement(share, "same", missing, (), f"the answer says “{way}”")
+    quotes = ", ".join(f"“{word}”" for word in missing[:5])
+    return Agreement(share, "different", missing, (), f"the answer does not say {quotes}, which the reference has")
 
 
-def _recall(said: Reading, evidence: Evidence, asked: frozenset[str]) -> tuple[float, tuple[str, ...]]:
-    """Which share of the reference the answer gives; what the question says anyway counts little."""
+def _recall(reference: Reading, evidence: Evidence, question_keys: frozenset[str]) -> tuple[float, tuple[str, ...]]:
+    """The share of the reference that the answer has, and the words it lacks; words of the question count little."""
     total = found = 0.0
     missing: list[str] = []
-    for index, term in enumerate(said.terms):
+    for index, term in enumerate(reference.terms):
         weight = max(term.weight, 0.1)
-        if term.key in asked:
+        if term.key in question_keys:
             weight *= _IN_QUESTION
-        known = credit_at(said.terms, index, evidence)
+        credit = credit_at(reference.terms, index, evidence)
         total += weight
-        found += weight * known
-        if not known and term.weight > GRAMMAR_WEIGHT:
+        found += weight * credit
+        if not credit and term.weight > GRAMMAR_WEIGHT:
             missing.append(term.text)
     return (found / total if total else 0.0), tuple(missing)
 
 
-def _denials(said: Reading, evidence: Evidence, asked: Reading) -> Iterator[str]:
-    """What the answer only ever denies of what the reference states; a negation that the question has is no denial."""
-    if said.denials:
+def _denials(reference: Reading, evidence: Evidence, question: Reading) -> Iterator[str]:
+    """The words of the reference that the answer denies at every mention; negations of the question do not count."""
+    if reference.denials:
         return
-    doubted = {denial[:1] for denial in asked.denials}
+    in_question = {denial[:1] for denial in question.denials}
     mentions: dict[str, set[bool]] = {}
     for reading in evidence.readings:
-        denied = {key for denial in reading.denials if denial[:1] not in doubted for key in denial}
+        denied = {key for denial in reading.denials if denial[:1] not in in_question for key in denial}
         for term in reading.terms:
             mentions.setdefault(term.key, set()).add(term.key in denied)
-    for term in said.terms:
-        if term.weight > GRAMMAR_WEIGHT and term.key not in asked.keys and mentions.get(term.key) == {True}:
+    for term in reference.terms:
+        if term.weight > GRAMMAR_WEIGHT and term.key not in question.keys and mentions.get(term.key) == {True}:
             yield term.text
 
 
-def _replacements(said: Reading, evidence: Evidence, asked: frozenset[str]) -> Iterator[tuple[str, str]]:
-    """Names of the reference in whose place, beside what the answer does give of it, another name stands."""
-    told = [term for term in said.terms if term.weight > GRAMMAR_WEIGHT]
-    ours = {term.key for term in told}
-    for index, term in enumerate(told):
-        if len(term.text) == 1 or not term.text[0].isupper() or term.key in asked or credit_at(told, index, evidence):
+def _replacements(reference: Reading, evidence: Evidence, question_keys: frozenset[str]) -> Iterator[tuple[str, str]]:
+    """Names of the reference, each with the name that the answer has in its place, next to the same neighbor."""
+    content = [term for term in reference.terms if term.weight > GRAMMAR_WEIGHT]
+    ours = {term.key for term in content}
+    for index, term in enumerate(content):
+        if len(term.text) == 1 or not term.text[0].isupper() or term.key in question_keys:
             continue
-        for neighbour, step in ((index - 1, 1), (index + 1, -1)):
-            if 0 <= neighbour < len(told) and told[neighbour].key in evidence.polarity:
-                other = _constant_neighbor(told[neighbour].key, step, evidence)
-                if other and other not in ours and other not in asked:
+        if credit_at(content, index, evidence):
+            continue
+        for neighbor, step in ((index - 1, 1), (index + 1, -1)):
+            if 0 <= neighbor < len(content) and content[neighbor].key in evidence.polarity:
+                other = _constant_neighbor(content[neighbor].key, step, evidence)
+                if other and other not in ours and other not in question_keys:
                     yield term.text, other
 
 
 def _constant_neighbor(term_key: str, step: int, evidence: Evidence) -> str:
-    """The name on one side of a term wherever the answer has it; empty if there is one mention without."""
+    """The name on one side of a term, wherever the answer has the term; empty if a mention has no name there."""
     found = ""
     for reading in evidence.readings:
-        told = [term for term in reading.terms if term.weight > GRAMMAR_WEIGHT]
-        for index, term in enumerate(told):
+        content = [term for term in reading.terms if term.weight > GRAMMAR_WEIGHT]
+        for index, term in enumerate(content):
             if term.key == term_key:
-                beside = told[index + step] if 0 <= index + step < len(told) else None
-                if beside is None or not beside.name:
+                neighbor = content[index + step] if 0 <= index + step < len(content) else None
+                if neighbor is None or not neighbor.name:
                     return ""
-                found = beside.key
+                found = neighbor.key
     return found
 
 
-def _statement_by_statement(way: str, known: PassageIndex) -> Agreement:
-    """A long reference is given as far as the answer backs each of its statements."""
+def _statement_by_statement(way: str, answer: PassageIndex) -> Agreement:
+    """Compare a long reference: whether the answer supports each of its statements."""
     scores: list[float] = []
     missing: list[str] = []
     denied: list[str] = []
     for statement in split_statements(way):
-        said = read_statement(statement)
-        judged = judge_statement(said, known.evidence(said))
-        scores.append(judged.share)
-        if judged.verdict == "contradicted":
+        reading = read_statement(statement)
+        result = judge_statement(reading, answer.evidence(reading))
+        scores.append(result.share)
+        if result.verdict == "contradicted":
             denied.append(statement)
-        elif judged.verdict != "supported":
+        elif result.verdict != "supported":
             missing.append(statement)
     score = sum(scores) / len(scores)
     if denied:

@@ -1,4 +1,4 @@
-"""Reads dates in many notations into year, month and day, as far as a text gives them.
+"""Reads dates in many notations into year, month and day, as far as they are in the text.
 
 One pattern with an alternative per notation finds them. Parts are compared instead of strings, so "May 2024" is
 confirmed by "3 May 2024", and "5/6/2024" matches in both orders.
@@ -16,7 +16,7 @@ MONTHS = "january february march april may june july august september october no
 
 @dataclass(frozen=True, slots=True)
 class PartialDate:
-    """A date, or the part of one that a text gives."""
+    """A date, or the parts of it that are in a text."""
 
     year: int | None
     month: int | None
@@ -25,7 +25,7 @@ class PartialDate:
     start: int
     end: int
     swapped: bool = False
-    """Written as two numbers that may be day and month or month and day."""
+    """Whether day and month are two numbers that may be in either order."""
 
 
 def find_dates(text: str) -> list[PartialDate]:
@@ -33,27 +33,27 @@ def find_dates(text: str) -> list[PartialDate]:
     return [day for match in _pattern().finditer(text) if (day := _read(match)) is not None]
 
 
-def matches_known_date(said: PartialDate, known: Iterable[PartialDate], years: Iterable[int] = ()) -> bool:
-    """Whether every part that is said is a part of one date that is known; a bare year among `years` completes one."""
-    known = list(known)
-    if any(_fits(said, day) for day in known):
+def matches_known_date(date: PartialDate, candidates: Iterable[PartialDate], years: Iterable[int] = ()) -> bool:
+    """Whether one candidate has every part of the date; `years` are bare years that may complete a candidate."""
+    candidates = list(candidates)
+    if any(_fits(date, day) for day in candidates):
         return True
-    return said.year is not None and said.year in set(years) and any(_fits(said, day, year=False) for day in known)
+    return date.year is not None and date.year in set(years) and any(_fits(date, day, year=False) for day in candidates)
 
 
-def _fits(said: PartialDate, known: PartialDate, *, year: bool = True) -> bool:
-    if year and said.year is not None and said.year != known.year:
+def _fits(date: PartialDate, candidate: PartialDate, *, year: bool = True) -> bool:
+    if year and date.year is not None and date.year != candidate.year:
         return False
     return any(
         (month is None or month == their_month) and (day is None or day == their_day)
-        for month, day in _orders(said)
-        for their_month, their_day in _orders(known)
+        for month, day in _orders(date)
+        for their_month, their_day in _orders(candidate)
     )
 
 
 def _orders(day: PartialDate) -> list[tuple[int | None, int | None]]:
-    given = (day.month, day.day)
-    return [given, given[::-1]] if day.swapped else [given]
+    order = (day.month, day.day)
+    return [order, order[::-1]] if day.swapped else [order]
 
 
 @cache
@@ -79,7 +79,7 @@ def _read(match: re.Match[str]) -> PartialDate | None:
     if kind == "slash":
         return _numeric(match)
     if kind == "month":
-        # "may" and "march" are months alone only with a capital, and not where a sentence begins.
+        # "may" and "march" without a capital are usually verbs.
         return (
             PartialDate(None, _month(match[0]), None, match[0], start, end)
             if match[0] not in ("may", "march")

@@ -20,26 +20,28 @@ from proctor.judging.rule_judge.statements import is_data, split_statements
 from proctor.judging.rule_judge.words import GRAMMAR_WEIGHT, root
 
 MAX_SENTENCES = 4
-"""So many sentences are all read; of more, the best are chosen."""
+"""Up to this many sentences are all compared; of more, the best are chosen."""
 _MAX_RECORD = 24
-"""So many entries of one piece of data are read together: each says little without the others."""
+"""Up to this many entries of one piece of data are compared together: each says little without the others."""
 _MAX_POSTINGS = 200
+"""How many sentences one word votes for."""
 _MAX_CANDIDATES = 16
+"""How many sentences with the most votes the cover is picked from."""
 
 
 class Evidence:
-    """The sentences that a statement is compared with, looked up in one go."""
+    """The sentences that a statement is compared with, and what they contain."""
 
     def __init__(self, readings: Sequence[Reading], *, is_data: bool = False, has_speaker: bool = False) -> None:
         self.readings = tuple(readings)
         self.has_speaker = has_speaker
-        """Whether a passage says `I`: then a statement may, too."""
+        """Whether a passage is in the first person: then a statement may be, too."""
         self.is_data = is_data
-        """What it shares with the statement comes from data, such as a tool's result: values and no sentences."""
+        """Whether the sentences that share words with the statement are data, such as a tool's result."""
 
     @cached_property
     def polarity(self) -> dict[str, set[bool]]:
-        """Each key with whether it is denied, said plainly, or both."""
+        """For each key, whether its mentions are denied (True), stated (False), or both."""
         found: dict[str, set[bool]] = {}
         for term in self.terms:
             found.setdefault(term.key, set()).add(term.denied)
@@ -51,7 +53,7 @@ class Evidence:
 
     @cached_property
     def after_names(self) -> set[str]:
-        """The names that follow another name somewhere: family names given in full."""
+        """The names that follow another name somewhere: family names with a first name."""
         return {
             term.key
             for reading in self.readings
@@ -87,7 +89,7 @@ class Evidence:
 
     @cached_property
     def initials(self) -> set[str]:
-        """The first letters of neighbouring telling words, two to five of them: `nfl` for National Football League."""
+        """The initials of two to five neighboring content words: `nfl` for National Football League."""
         found: set[str] = set()
         for reading in self.readings:
             letters = "".join(term.text[0].lower() for term in reading.terms if term.weight > GRAMMAR_WEIGHT)
@@ -97,7 +99,7 @@ class Evidence:
 
 
 class PassageIndex:
-    """Passages cut into sentences and indexed, so that a statement is compared with a few and never with all."""
+    """Passages split into sentences and indexed by word, so that a statement is compared with a few of them only."""
 
     def __init__(self, passages: Sequence[str]) -> None:
         self.readings: list[Reading] = []
@@ -118,28 +120,29 @@ class PassageIndex:
                 self._where.setdefault(term_key, []).append(index)
 
     def evidence(self, statement: Reading) -> Evidence:
-        """What the statement is compared with: all of few sentences, otherwise those that share most with it."""
-        told = {term.key: term.weight for term in statement.terms if term.weight > GRAMMAR_WEIGHT}
+        """The sentences to compare the statement with: all if there are few, otherwise those that share most words."""
+        weights = {term.key: term.weight for term in statement.terms if term.weight > GRAMMAR_WEIGHT}
         chosen: Iterable[int] = range(len(self.readings))
         if len(self.readings) > MAX_SENTENCES:
             chosen = dict.fromkeys(
-                other for index in self._chosen(told) for other in self._records.get(index, (index,))
+                other for index in self._best_sentences(weights) for other in self._records.get(index, (index,))
             )
-        sharing = [index for index in chosen if not told.keys().isdisjoint(self.readings[index].keys)]
+        sharing = [index for index in chosen if not weights.keys().isdisjoint(self.readings[index].keys)]
         is_data = bool(self._data) and self._data.issuperset(sharing or chosen)
         readings = [self.readings[index] for index in chosen]
         return Evidence(readings, is_data=is_data, has_speaker=self._has_speaker)
 
-    def _chosen(self, told: dict[str, float]) -> list[int]:
+    def _best_sentences(self, weights: dict[str, float]) -> list[int]:
+        """Indexes of the sentences that together have the most words of the statement, by vote and greedy cover."""
         votes: Counter[int] = Counter()
-        for term_key, weight in told.items():
+        for term_key, weight in weights.items():
             where = self._where.get(term_key, ())
             worth = weight / (1 + math.log1p(len(where)))
             for index in where[:_MAX_POSTINGS]:
                 votes[index] += worth  # type: ignore[assignment]
         candidates = [index for index, _ in votes.most_common(_MAX_CANDIDATES)]
         chosen: list[int] = []
-        missing = dict(told)
+        missing = dict(weights)
 
         def gain(index: int) -> tuple[float, float]:
             keys = self.readings[index].keys
@@ -162,5 +165,5 @@ def _passage_index(passages: tuple[str, ...]) -> PassageIndex:
 
 
 def passage_index(passages: str | Sequence[str]) -> PassageIndex:
-    """The passages indexed; the last few are remembered, since an answer's statements all ask for the same ones."""
+    """The index of the passages; the last few are cached, since all statements of an answer need the same one."""
     return _passage_index((passages,) if isinstance(passages, str) else tuple(passages))

@@ -49,13 +49,13 @@ class RuleJudge:
             raise NeedsModel(f"the rule-based judge has no rule for {question.kind!r}")
         started = time.perf_counter()
         if _size(question) < THREAD_FROM_LENGTH:
-            said = rule(question.material)
+            data = rule(question.material)
         else:
-            said = await run_in_thread(rule, question.material)
-        unclear = _open_items(said)
+            data = await run_in_thread(rule, question.material)
+        unclear = _undecided_items(data)
         if unclear and not question.accepts_abstentions:
             raise CannotTell(abstention_message(self.name, unclear))
-        reply = question.reply.model_validate(said)
+        reply = question.reply.model_validate(data)
         complaint = question.check(reply) if question.check else None
         if complaint:
             raise JudgeFailed(f"the rule-based judge's reply does not fit: {complaint}")
@@ -69,9 +69,9 @@ class RuleJudge:
         return reply
 
 
-def _open_items(said: Reply) -> list[str]:
-    """The items, or the whole, of which the rules cannot tell, each with the reason."""
-    items = [said, *(item for items in said.values() if isinstance(items, list) for item in items)]
+def _undecided_items(reply: Reply) -> list[str]:
+    """The items that the rules cannot decide, or the reply as a whole, each with the reason."""
+    items = [reply, *(item for items in reply.values() if isinstance(items, list) for item in items)]
     marked = [item for item in items if isinstance(item, dict) and item.get("unclear")]
     return [": ".join(filter(None, (item.get("text", ""), item.get("reason", "")))) for item in marked]
 
@@ -88,17 +88,17 @@ def answer_statements(material: Material) -> Reply:
     question = _text(material, "question")
     texts = split_statements(_text(material, "answer"))
     found = [
-        {"text": text, "claim": "yes" if makes_claim(text) else "no", **_relevance_fields("relevant", judged)}
-        for text, judged in zip(texts, relevances(question, texts), strict=True)
+        {"text": text, "claim": "yes" if makes_claim(text) else "no", **_relevance_fields("relevant", relevance)}
+        for text, relevance in zip(texts, relevances(question, texts), strict=True)
     ]
     return {"statements": found}
 
 
-def _relevance_fields(field: str, judged: Relevance) -> Reply:
-    """A judgement of relevance in the words of a reply; a courtesy is part of an answer, not beside the point."""
+def _relevance_fields(field: str, relevance: Relevance) -> Reply:
+    """Relevance as fields of a reply; a courtesy is part of an answer and counts as partly relevant."""
     words = {"relevant": "yes", "courtesy": "partly" if field == "relevant" else "no"}
-    reason = "" if judged.verdict == "relevant" else judged.reason
-    return {field: words.get(judged.verdict, "no"), "reason": reason, "unclear": judged.verdict == "unclear"}
+    reason = "" if relevance.verdict == "relevant" else relevance.reason
+    return {field: words.get(relevance.verdict, "no"), "reason": reason, "unclear": relevance.verdict == "unclear"}
 
 
 def claim_verdicts(material: Material) -> Reply:
@@ -120,14 +120,14 @@ def passage_agreements(material: Material) -> Reply:
     verdicts = []
     for number, passage in enumerate(passages, 1):
         found = [(text, support(text, [passage], known)) for text, whole in judged if whole == "contradicted"]
-        against = next((f"“{text}”: {said.reason}" for text, said in found if said.verdict == "contradicted"), "")
-        open_ = next((f"“{text}”" for text, whole in judged if whole == "unclear"), "")
+        against = next((f"“{text}”: {result.reason}" for text, result in found if result.verdict == "contradicted"), "")
+        undecided = next((f"“{text}”" for text, whole in judged if whole == "unclear"), "")
         verdicts.append(
             {
                 "number": number,
                 "verdict": "no" if against else "yes",
-                "reason": against or open_ or "nothing in the answer speaks against it",
-                "unclear": bool(open_) and not against,
+                "reason": against or undecided or "nothing in the answer contradicts it",
+                "unclear": bool(undecided) and not against,
             }
         )
     return {"verdicts": verdicts}
@@ -142,9 +142,9 @@ def useful_passages(material: Material) -> Reply:
         found = {support(part, [passage]).verdict for part in parts} | {agreement(question, expected, passage).verdict}
         useful = not found.isdisjoint(("same", "supported"))
         unclear = not useful and "unclear" in found
-        reason = "it bears out the expected answer" if useful else "it holds nothing of the expected answer"
-        reason = "it may hold a part of the expected answer" if unclear else reason
-        verdicts.append({"number": number, "verdict": _yes(useful), "reason": reason, "unclear": unclear})
+        reason = "it supports the expected answer" if useful else "it has nothing of the expected answer"
+        reason = "it may have a part of the expected answer" if unclear else reason
+        verdicts.append({"number": number, "verdict": _yes_or_no(useful), "reason": reason, "unclear": unclear})
     return {"verdicts": verdicts}
 
 
@@ -152,7 +152,7 @@ def attributions(material: Material) -> Reply:
     passages, expected = _texts(material, "passage"), _text(material, "expected")
     judged = [(text, support(text, passages)) for text in split_statements(expected) or [expected]]
     sentences = [
-        {"text": text, **_support_fields(found), "attributable": _yes(found.verdict == "supported")}
+        {"text": text, **_support_fields(found), "attributable": _yes_or_no(found.verdict == "supported")}
         for text, found in judged
     ]
     return {"sentences": sentences}
@@ -178,14 +178,14 @@ def named_entities(material: Material) -> Reply:
     found = [(name, support(name, passages).verdict) for name in entities(_text(material, "expected"))]
     return {
         "entities": [
-            {"text": name, "found": _yes(verdict == "supported"), "unclear": verdict == "unclear"}
+            {"text": name, "found": _yes_or_no(verdict == "supported"), "unclear": verdict == "unclear"}
             for name, verdict in found
         ]
     }
 
 
 def sentence_labels(material: Material) -> Reply:
-    """Labels sentences by comparing them with all other material."""
+    """Label sentences by comparing them with all other material."""
     known = _texts(material, "question")
     grounds = [text for name in material if name not in ("sentence", "question") for text in _texts(material, name)]
     verdicts = []
@@ -234,8 +234,8 @@ RULE_FOR_KIND: Mapping[str, Callable[[Material], Reply]] = {
 """The rules, by kind of question."""
 
 
-def _yes(holds: bool) -> str:
-    return "yes" if holds else "no"
+def _yes_or_no(condition: bool) -> str:
+    return "yes" if condition else "no"
 
 
 def _text(material: Material, name: str) -> str:

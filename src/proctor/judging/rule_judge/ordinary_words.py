@@ -1,4 +1,9 @@
-"""A list of ordinary English words: in a text without capitals, a word that is not in it may be a name."""
+"""A list of ordinary English words, used by `words.is_ordinary` to tell names from other words.
+
+A capital alone does not make a name: sentences and headings start with one, and some texts have none. So a word counts
+as a name only if it is not in this list, not an everyday word of `words.COMMON`, and has no common ending. The list
+holds base forms; words are compared by their stem.
+"""
 
 ORDINARY_WORDS = frozenset("""
 academic accept access accident account accurate achieve acid acquire actor adapt address adjust admire admit adopt

@@ -20,7 +20,7 @@ from proctor.judging.rule_judge.words import GRAMMAR_WEIGHT, SPECIFIC_WEIGHT, fo
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A word of a statement, or a number or date standing in its place."""
+    """A word, number or date of a statement."""
 
     text: str
     key: str
@@ -32,18 +32,18 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A statement as the judge sees it."""
+    """A statement and what was read from it."""
 
     text: str
     terms: tuple[Term, ...]
     denials: tuple[tuple[str, ...], ...]
-    """For each negation the keys of the telling terms that it reaches, nearest first."""
+    """For each negation, the keys of the content terms that it denies, nearest first."""
     quantities: tuple[Quantity, ...]
     days: tuple[PartialDate, ...]
     keys: frozenset[str]
     first_person: bool
     pauses: frozenset[int] = frozenset()
-    """The positions of terms before which one part of the sentence ends: after a comma, at `and` or `while`."""
+    """The positions of terms that start a new part of the sentence: after a comma, at `and` or `while`."""
 
 
 _WORD = re.compile(
@@ -54,7 +54,7 @@ _WORD = re.compile(
 
 
 def read_statement(statement: str) -> Reading:
-    """The reading of one statement."""
+    """Read the terms, negations, numbers and dates of one statement."""
     text = fold(statement)
     days = find_dates(text)
     found = find_quantities(text)
@@ -70,7 +70,7 @@ def read_statement(statement: str) -> Reading:
 
 
 def _terms(text: str, facts: list[Quantity | PartialDate]) -> tuple[list[Term], set[int], set[int]]:
-    """The terms in order, and the positions before which there is a mark or a clause ends, and a part ends."""
+    """The terms in order, and the positions of those that start a clause and of those that start a part of one."""
     terms: list[Term] = []
     breaks: set[int] = set()
     pauses: set[int] = set()
@@ -102,17 +102,17 @@ def _terms(text: str, facts: list[Quantity | PartialDate]) -> tuple[list[Term], 
 def _term(word: str, *, cased: bool, starts_sentence: bool) -> Term:
     word = word.replace("-", "")
     low = word.lower()
-    told = word_weight(low.removesuffix("'s"))
+    weight = word_weight(low.removesuffix("'s"))
     if len(word) == 1 and word.isupper() and word != "I" and not starts_sentence and cased:
         return Term(word, f"{low}.", SPECIFIC_WEIGHT, True, False)  # `plan A`
-    if told == GRAMMAR_WEIGHT:
-        return Term(word, word_key(word), told, False, False)
+    if weight == GRAMMAR_WEIGHT:
+        return Term(word, word_key(word), weight, False, False)
     if any(letter.isdigit() for letter in word) or any(letter.isupper() for letter in word[1:]):
         name = True
     else:
         # A heading writes ordinary words with capitals, and a text without capitals writes names in small letters.
         name = not is_ordinary(low) and (word[0].isupper() or starts_sentence or not cased)
-    return Term(word, word_key(word), SPECIFIC_WEIGHT if name else told, name, False)
+    return Term(word, word_key(word), SPECIFIC_WEIGHT if name else weight, name, False)
 
 
 def _fact_term(fact: Quantity | PartialDate) -> Term:
@@ -123,15 +123,15 @@ def _fact_term(fact: Quantity | PartialDate) -> Term:
 
 
 def _mark_denials(text: str, terms: list[Term], breaks: set[int]) -> tuple[list[Term], list[tuple[str, ...]]]:
-    """Marks the terms that each negation reaches; two negations of one term cancel out."""
+    """Mark the terms that each negation denies; two negations of one term cancel out."""
     if not any(term.text.lower() in lexicon.NEGATIONS for term in terms):
         return terms, []
-    excused = _false_negations(text, terms)
+    ignored = _false_negations(text, terms)
     denied: dict[int, int] = {}
     denials: list[tuple[str, ...]] = []
     for position, term in enumerate(terms):
         low = term.text.lower()
-        if low not in lexicon.NEGATIONS or position in excused:
+        if low not in lexicon.NEGATIONS or position in ignored:
             continue
         reached = _negation_scope(terms, breaks, position, backwards=low == "false")
         if not reached and position in breaks and position == len(terms) - 1:
@@ -147,7 +147,7 @@ def _mark_denials(text: str, terms: list[Term], breaks: set[int]) -> tuple[list[
 
 
 def _negation_scope(terms: list[Term], breaks: set[int], position: int, *, backwards: bool) -> list[int]:
-    """The telling terms in reach of a negation; `refundable: false` denies what is before it."""
+    """The positions of the content terms that a negation denies; `refundable: false` denies the word before it."""
     steps = range(position - 1, -1, -1) if backwards else range(position + 1, len(terms))
     reached: list[int] = []
     for index in steps:
@@ -163,7 +163,7 @@ def _negation_scope(terms: list[Term], breaks: set[int], position: int, *, backw
 def _false_negations(text: str, terms: list[Term]) -> set[int]:
     """Positions of negation words that deny nothing: `not only`, a `No,` that answers, the `No.` of a number."""
     low = [term.text.lower() for term in terms]
-    excused = {0} if low[:1] == ["no"] and re.match(r"\W{0,5}no\s{0,2}[,.!;:-]", text, re.IGNORECASE) else set()
+    ignored = {0} if low[:1] == ["no"] and re.match(r"\W{0,5}no\s{0,2}[,.!;:-]", text, re.IGNORECASE) else set()
     for phrase in lexicon.NOT_NEGATING:
         words = phrase.split()
         first = next(index for index, word in enumerate(words) if word in lexicon.NEGATIONS)
@@ -171,8 +171,8 @@ def _false_negations(text: str, terms: list[Term]) -> set[int]:
             continue
         for index in range(len(low) - len(words) + 1):
             if low[index : index + len(words)] == words:
-                excused.add(index + first)
-    return excused
+                ignored.add(index + first)
+    return ignored
 
 
 def entities(text: str) -> list[str]:
@@ -185,15 +185,15 @@ def entities(text: str) -> list[str]:
 
 
 def _entity_names(reading: Reading) -> list[str]:
-    """Neighbouring names are one: `Marie Curie`."""
+    """The names, numbers and dates of a statement; neighboring names are joined: `Marie Curie`."""
     found: list[str] = []
-    beside = False
+    after_name = False
     for term in reading.terms:
-        if beside and (term.name or (term.text[:1].isupper() and term.weight > 0)):
+        if after_name and (term.name or (term.text[:1].isupper() and term.weight > 0)):
             found[-1] += f" {term.text}"
         elif term.name or (term.fact is not None and term.weight >= 1):
             found.append(term.text)
-            beside = term.name
+            after_name = term.name
         else:
-            beside = False
+            after_name = False
     return found

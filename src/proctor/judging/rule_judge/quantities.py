@@ -77,20 +77,20 @@ _BELOW = frozenset("under below".split()) | {"less than", "fewer than", "up to",
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """A number in a text, with what it counts."""
+    """A number in a text, with its unit."""
 
     value: float
     unit: str
     """A dimension such as `time` or `usd`, `ordinal`, `decade`, `clock`, or empty."""
     size: float
-    """How many of the dimension's base unit one is."""
+    """The size of one unit in the dimension's base unit."""
     text: str
     start: int
     end: int
     hedge: str
-    """`about`, `above` or `below` when the text says that the number is not exact."""
+    """`about`, `above` or `below` if the text says that the number is not exact; empty otherwise."""
     spelled: bool
-    """Written as a word: `one` is as often a pronoun as a number."""
+    """Whether it is written as a word: `one` is as often a pronoun as a number."""
 
     @property
     def amount(self) -> float:
@@ -112,39 +112,39 @@ def find_quantities(text: str) -> list[Quantity]:
     return found
 
 
-def same_quantity(said: Quantity, known: Quantity) -> bool:
-    """Whether two mentions are of one number: given units must agree, and hedged numbers may differ a little."""
-    both = {said.unit, known.unit}
+def same_quantity(claim: Quantity, source: Quantity) -> bool:
+    """Whether two mentions are of one number: units, if present, must agree, and a hedged claim may be less exact."""
+    both = {claim.unit, source.unit}
     # Texts mix `20th` with `20` and `5 degrees` with `5 °C`.
     mixed = both & {"ordinal", "medical"} or both in ({"degree", "celsius"}, {"degree", "fahrenheit"})
     if "" not in both and len(both) > 1 and not mixed:
         return False
-    if said.unit and known.spelled and not known.unit:
+    if claim.unit and source.spelled and not source.unit:
         return False
-    if {said.unit, known.unit} == {"percent", ""} and _share(said) == _share(known):
+    if both == {"percent", ""} and _share(claim) == _share(source):
         return True
-    comparable = said.unit == known.unit
-    one, other = (said.amount, known.amount) if comparable else (said.value, known.value)
-    if comparable and said.size != known.size:
+    comparable = claim.unit == source.unit
+    one, other = (claim.amount, source.amount) if comparable else (claim.value, source.value)
+    if comparable and claim.size != source.size:
         return abs(one - other) <= 0.015 * max(abs(one), abs(other))
     if abs(one - other) <= 1e-9 * max(1.0, abs(one), abs(other)):
         return True
-    least, most = _HEDGES.get(said.hedge, (1.0, 1.0))
+    least, most = _HEDGES.get(claim.hedge, (1.0, 1.0))
     return _digits(one) < _digits(other) and least * one <= other <= most * one
 
 
 def _share(quantity: Quantity) -> float:
-    """What data writes as `0.05`, people call 5%."""
+    """The number as a share: data writes `0.05` for 5%."""
     return round(quantity.value / 100 if quantity.unit else quantity.value, 9)
 
 
 def _digits(value: float) -> int:
-    """How many digits tell: 9000 has one, 9001 four. Only a rounder number stands for another one."""
+    """The number of significant digits: 9000 has one, 9001 four. Only a rounder number may stand for another one."""
     return len(f"{abs(value):.12g}".replace(".", "").split("e")[0].strip("0"))
 
 
 _HEDGES = {"about": (0.95, 1.05), "above": (1.0, 1.3), "below": (0.75, 1.0)}
-"""How much of a number that is not exact the exact one may be."""
+"""The range of the exact number, as factors of the hedged one."""
 
 
 @cache
@@ -177,9 +177,9 @@ def _read(match: re.Match[str], text: str) -> Quantity:
     if match["ordinal"]:
         return Quantity(ORDINALS[match[0].lower()], "ordinal", 1.0, match[0], start, end, "", True)
     if match["word"]:
-        value, unit = _spelled(match["word"].lower()), ""
+        value, unit = _parse_words(match["word"].lower()), ""
     else:
-        value, unit = _written(match["number"]), SIGNS.get((match["sign"] or "").strip()[-1:], "")
+        value, unit = _parse_digits(match["number"]), SIGNS.get((match["sign"] or "").strip()[-1:], "")
         if match[0][0] in "-−":
             value = -value
     value, unit, size, end = _with_suffix(text, end, value, unit, spelled=bool(match["word"]))
@@ -187,7 +187,10 @@ def _read(match: re.Match[str], text: str) -> Quantity:
 
 
 def _with_suffix(text: str, end: int, value: float, unit: str, *, spelled: bool) -> tuple[float, str, float, int]:
-    """What follows a number: an ordinal's `th`, a scale such as `million`, a sign, a unit."""
+    """Apply what follows a number: the `th` of an ordinal, a scale such as `million`, a sign, a unit.
+
+    Returns value, unit, size and the position after the suffix.
+    """
     size = 1.0
     for _ in range(2):
         follows = _SUFFIX.match(text, end)
@@ -205,14 +208,14 @@ def _with_suffix(text: str, end: int, value: float, unit: str, *, spelled: bool)
             value *= SCALES.get(word, 1e6 if word == "m" else 1e9)
             end += length
             continue
-        elif word in units() and (not unit or unit == "degree") and not _preposition(text, end, word):
+        elif word in units() and (not unit or unit == "degree") and not _is_not_unit(text, end, word):
             (unit, size), end = units()[word], end + length
         break
     return value, unit, size, end
 
 
-def _preposition(text: str, end: int, word: str) -> bool:
-    """`in` after a number is no unit, and most single letters are one only when written on to the number."""
+def _is_not_unit(text: str, end: int, word: str) -> bool:
+    """Whether the word is not a unit here: `in` never is, and most single letters only directly after the number."""
     return word == "in" or (len(word) == 1 and text[end : end + 1].isspace() and word not in "hmgclf")
 
 
@@ -235,13 +238,14 @@ def _minutes(match: re.Match[str]) -> float:
     return hours * 60.0 + (parts[1] if len(parts) > 1 else 0) + (parts[2] / 60 if len(parts) > 2 else 0)
 
 
-def _written(number: str) -> float:
+def _parse_digits(number: str) -> float:
+    """The value of a number in digits, with separators in the English or the continental way."""
     if re.fullmatch(r"\d{1,3}(?:\.\d{3})+,\d{1,2}", number):
         number = number.replace(".", "").replace(",", ".")
     return float(re.sub(r"[,\u202f\u2009']", "", number))
 
 
-def _spelled(words: str) -> float:
+def _parse_words(words: str) -> float:
     total = current = 0.0
     for word in re.split(r"[ -]+", words):
         if word in WORDS:

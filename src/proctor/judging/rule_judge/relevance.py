@@ -17,7 +17,7 @@ from proctor.judging.rule_judge.statements import without_courtesy
 from proctor.judging.rule_judge.words import COMMON_WEIGHT, GRAMMAR_WEIGHT, root
 
 _MAX_SHORT_ANSWER = 4
-"""Telling words of an answer that is no more than the answer."""
+"""The most content words of a short answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Relevance:
 
 
 def makes_claim(text: str) -> bool:
-    """Whether it claims anything: no greeting, thanks, offer, question, heading or remark such as `that is great`.
+    """Whether the text claims anything, unlike a greeting, thanks, an offer, a question, or `that is great`.
 
     `I am not sure, but …` claims what comes after it.
     """
@@ -45,7 +45,7 @@ def makes_claim(text: str) -> bool:
 _ACTS = re.compile(
     r"\b(?:he|she|they|it|we|i|you)(?: really)? (?:did|do|does|is|are|was|were|would|will|can|could)\b", re.IGNORECASE
 )
-"""`He did` claims something, although it names nothing."""
+"""Sentences that claim something without a content word, such as `He did`."""
 _REMARK = re.compile(
     r"\W*(?:(?:yes|yeah|oh|ah|wow|well|haha|lol)\W{1,3})*(?:that|it|this|they|those)"
     r"\s?(?:'s|'re| is| are| was| sounds?| seems?)"
@@ -54,7 +54,7 @@ _REMARK = re.compile(
     r"|crazy|weird|neat|correct|impressive|terrible|awful|fine|ok|okay|best|thing|one|fact|idea|shame|pity)\W*",
     re.IGNORECASE,
 )
-"""An opinion on what was said, such as `that's so cool` or `it is quite nice`."""
+"""A remark about the conversation, such as `that's so cool` or `it is quite nice`."""
 
 
 def is_noncommittal(text: str) -> bool:
@@ -89,14 +89,14 @@ def relevances(question: str, texts: Sequence[str], *, answer: bool = True) -> l
         if i not in reached
         and found.verdict in ("irrelevant", "unclear")
         and found.reason != DECLINES
-        and any(_carries_on(readings[i], readings[j]) for j in reached)
+        and any(_continues(readings[i], readings[j]) for j in reached)
     }:
         reached |= further
     carried = Relevance("relevant", "it continues a relevant statement")
     return [
         carried
         if i in reached and found.verdict != "relevant"
-        # A greeting with no answer beside it is no answer.
+        # A greeting alone is not an answer.
         else Relevance("irrelevant", "no content")
         if found.verdict == "courtesy" and not reached and not any(other.verdict == "unclear" for other in own)
         else found
@@ -104,30 +104,30 @@ def relevances(question: str, texts: Sequence[str], *, answer: bool = True) -> l
     ]
 
 
-DECLINES = "it does not commit itself to an answer"
+DECLINES = "it does not give an answer"
 
 
 def _relevance(question: str, text: str, *, alone: bool) -> Relevance:
     if is_noncommittal(text):
         return Relevance("irrelevant", DECLINES)
-    asked, said = read_statement(question), read_statement(text)
-    telling = [term for term in said.terms if term.weight > GRAMMAR_WEIGHT]
+    question_reading, reading = read_statement(question), read_statement(text)
+    content = [term for term in reading.terms if term.weight > GRAMMAR_WEIGHT]
     direct = _asks_yes_or_no(question) and (
-        bool(re.match(r"\W*(?:yes|no|yeah|nope|sure|of course)\b", text, re.I)) or len(telling) <= 2
+        bool(re.match(r"\W*(?:yes|no|yeah|nope|sure|of course)\b", text, re.I)) or len(content) <= 2
     )
-    if direct and telling + list(said.terms):
+    if direct and reading.terms:
         return Relevance("relevant", "it answers yes or no")
-    if not makes_claim(text) and not (alone and telling):
-        return Relevance("courtesy", "it is a courtesy") if said.terms else Relevance("irrelevant", "no content")
-    shared = _shared(asked, said)
+    if not makes_claim(text) and not (alone and content):
+        return Relevance("courtesy", "it is a courtesy") if reading.terms else Relevance("irrelevant", "no content")
+    shared = _shared_weight(question_reading, reading)
     if shared > COMMON_WEIGHT:
-        return Relevance("relevant", "it is about what the question asks")
-    promised = _kind_asked_for(question, said) or _figure_like_those_asked_about(asked, said)
-    if promised and (shared or len(telling) <= _MAX_SHORT_ANSWER):
-        return Relevance("relevant", f"it gives {promised}")
-    if alone and len(telling) <= _MAX_SHORT_ANSWER and all(term.name or term.fact is not None for term in telling):
+        return Relevance("relevant", "it is about the question")
+    kind = _requested_kind(question, reading) or _requested_unit(question_reading, reading)
+    if kind and (shared or len(content) <= _MAX_SHORT_ANSWER):
+        return Relevance("relevant", f"it gives {kind}")
+    if alone and len(content) <= _MAX_SHORT_ANSWER and all(term.name or term.fact is not None for term in content):
         return Relevance("relevant", "it is a short answer")
-    if shared or (promised and alone):
+    if shared or (kind and alone):
         return Relevance("unclear", "it shares little with the question")
     return Relevance("irrelevant", "it shares nothing with the question")
 
@@ -138,35 +138,36 @@ def _asks_yes_or_no(question: str) -> bool:
     return last.endswith("?") and re.match(opens, last, re.IGNORECASE) is not None
 
 
-def _carries_on(one: Reading, other: Reading) -> bool:
-    """Whether two statements speak of the same thing, or both give figures."""
+def _continues(one: Reading, other: Reading) -> bool:
+    """Whether two statements share a content word that is not a common one, or both have numbers."""
     mine = {term.key for term in one.terms if term.weight > COMMON_WEIGHT}
     theirs = {term.key for term in other.terms if term.weight > COMMON_WEIGHT}
     return bool(mine & theirs) or bool(one.quantities and other.quantities)
 
 
-def _shared(asked: Reading, said: Reading) -> float:
-    """The weight of the weightiest word that question and statement share, in whatever form."""
-    roots = {root(term.key) for term in asked.terms if term.weight > GRAMMAR_WEIGHT}
-    return max((term.weight for term in said.terms if root(term.key) in roots), default=0.0)
+def _shared_weight(question: Reading, statement: Reading) -> float:
+    """The weight of the heaviest word that question and statement share, in any form."""
+    roots = {root(term.key) for term in question.terms if term.weight > GRAMMAR_WEIGHT}
+    return max((term.weight for term in statement.terms if root(term.key) in roots), default=0.0)
 
 
-def _figure_like_those_asked_about(asked: Reading, said: Reading) -> str:
-    """Money where the question speaks of money, months where it speaks of months."""
-    units = {item.unit for item in asked.quantities if item.unit}
-    return "a figure of the kind asked about" if any(item.unit in units for item in said.quantities) else ""
+def _requested_unit(question: Reading, statement: Reading) -> str:
+    """A description if the statement has a number in a unit of the question, such as money or months; else empty."""
+    units = {item.unit for item in question.quantities if item.unit}
+    return "a number with the unit of the question" if any(item.unit in units for item in statement.quantities) else ""
 
 
-def _kind_asked_for(question: str, said: Reading) -> str:
+def _requested_kind(question: str, statement: Reading) -> str:
+    """What the question asks for (a number, a date, a name), if the statement has one; else empty."""
     low = question.lower()
     if re.search(
         r"\bhow (?:many|much|long|old|far|tall|often|big)\b|\bwhat (?:percentage|number|price)\b"
         r"|\b(?:calculate|compute|compare|estimate|schedule|cost|costs|price|amount|total)\b",
         low,
     ):
-        return "a number" if said.quantities else ""
+        return "a number" if statement.quantities else ""
     if re.search(r"\bwhen\b|\bwhat (?:year|date|day|time)\b", low):
-        return "a date" if said.days or said.quantities else ""
+        return "a date" if statement.days or statement.quantities else ""
     if re.search(r"\b(?:who|whose|where|which)\b", low):
-        return "a name" if any(term.name for term in said.terms) else ""
+        return "a name" if any(term.name for term in statement.terms) else ""
     return ""

@@ -15,7 +15,7 @@ from typing import Any
 from proctor.judging.rule_judge.quantities import units
 
 MAX_STATEMENT = 600
-"""A stretch without a full stop is cut here, so that no text makes one statement too large to compare."""
+"""The most characters of a statement: text without a full stop is cut here, so that it stays fast to compare."""
 
 _ABBREVIATIONS = frozenset(
     """mr mrs ms dr prof st sr jr vs etc e.g i.e eg ie cf al approx inc ltd co corp no nos vol fig p pp art sec dept est
@@ -24,20 +24,20 @@ _ABBREVIATIONS = frozenset(
 )
 _MAX_NESTING = 50
 _WRAPPERS = frozenset("result results data response output".split())
-"""Keys around what tools return, which say nothing of it."""
+"""Keys that tools put around their results, which say nothing about them."""
 _MAX_NAME = 40
-"""The longest text that can be the name of a record or of a section."""
+"""The most characters of the name of a record."""
 
 
 def split_statements(text: str) -> list[str]:
-    """The statements of a text in their order; none of a text without words."""
+    """The statements of a text in their order; empty for a text without words."""
     documents = _json_statements(text)
     if documents is not None:
         return documents
     found = [piece for block in _blocks(text) for piece in _sentences(block) if _has_words(piece)]
     for index in range(len(found) - 2, -1, -1):
         if _BARE_REPLY.fullmatch(found[index]):
-            found[index : index + 2] = [f"{found[index]} {found[index + 1]}"]  # `Yes. It is open.` says one thing
+            found[index : index + 2] = [f"{found[index]} {found[index + 1]}"]  # `Yes. It is open.` is one statement
     return found
 
 
@@ -45,7 +45,7 @@ _BARE_REPLY = re.compile(r"\W*(?:yes|no|yeah|yep|nope)\W*", re.IGNORECASE)
 
 
 def is_data(text: str) -> bool:
-    """JSON, a table, or lines such as `price: 12`: values and their names, with no sentences around them."""
+    """Whether the text is data without sentences: JSON, a table, or lines such as `price: 12`."""
     lines = [line for line in text.splitlines() if line.strip()]
     rows = (line.strip().startswith("|") or bool(_PAIR.fullmatch(line)) for line in lines)
     return text.lstrip()[:1] in ("{", "[") or (len(lines) > 1 and all(rows))
@@ -63,19 +63,19 @@ def _json_statements(text: str) -> list[str] | None:
 
 
 def _entries(value: Any, name: str, depth: int) -> Iterator[str]:
-    """`{"price": {"total": 12}}` says "price total: 12"; entries of a list keep the name of the list."""
+    """One statement per value: "price total: 12" for `{"price": {"total": 12}}`; list items have the list's name."""
     if depth > _MAX_NESTING:
         return
     if isinstance(value, dict):
         for key, item in value.items():
-            held = "" if key in _WRAPPERS and isinstance(item, (dict, list)) else _key_words(key)
-            yield from _entries(item, f"{name} {held}".strip(), depth + 1)
+            label = "" if key in _WRAPPERS and isinstance(item, (dict, list)) else _key_words(key)
+            yield from _entries(item, f"{name} {label}".strip(), depth + 1)
     elif isinstance(value, list):
         for item in value:
             yield from _entries(item, f"{name} {_identity(item)}".strip(), depth + 1)
     else:
-        said = value if isinstance(value, str) else json.dumps(value)
-        for piece in split_statements(said) if isinstance(value, str) and len(said) > MAX_STATEMENT else [said]:
+        text = value if isinstance(value, str) else json.dumps(value)
+        for piece in split_statements(text) if isinstance(value, str) and len(text) > MAX_STATEMENT else [text]:
             words = name.split()
             if words and words[-1] in units() and isinstance(value, (int, float)):
                 yield f"{' '.join(words[:-1])}: {piece} {words[-1]}"  # `term_months: 36` is a term of 36 months
@@ -84,7 +84,7 @@ def _entries(value: Any, name: str, depth: int) -> Iterator[str]:
 
 
 def _identity(item: Any) -> str:
-    """What tells one record of a list from the others: its first short text."""
+    """The name of a record in a list: its first short text; empty if it has none."""
     found = list(item.values()) if isinstance(item, dict) else []
     found += [text for part in found if isinstance(part, dict) for text in part.values()]
     return next((text for text in found if isinstance(text, str) and 0 < len(text) <= _MAX_NAME), "")
@@ -103,45 +103,45 @@ _PAIR = re.compile(r"\s{0,40}\**[^\s:=|.!?][^:=|.!?]{0,40}\**\s?(?::\**|=)\s{1,1
 
 
 def _blocks(text: str) -> Iterator[str]:
-    """Lines that belong together: bullets, headings, pairs and table rows stand alone, wrapped lines are joined."""
-    gathered: list[str] = []
+    """Blocks of text: one for each bullet, heading, `key: value` line and table row; wrapped lines are joined."""
+    lines: list[str] = []
     header: list[str] = []
     number = 0
     for line in text.splitlines():
         bare = _BULLET.sub("", line, count=1)
         counted = re.match(r"\s*\(?(\d+)", line) if bare != line else None
         if counted and int(counted[1]) not in (1, number + 1):
-            bare = line  # `16. Let me know` begins with an answer and not with the sixteenth point
+            bare = line  # `16. Let me know` starts with an answer, not with item 16
         number = int(counted[1]) if counted else number
         row = bare.strip()
         heading = bare != line and line.lstrip().startswith("#")
         is_row = row.startswith("|") and row.endswith("|") and len(row) > 1
         alone = bare != line or is_row or bool(_PAIR.fullmatch(bare))
         if alone or not row or row.startswith("```"):
-            yield " ".join(gathered)
-            gathered = []
+            yield " ".join(lines)
+            lines = []
         if is_row:
             header, row = _row([cell.strip() for cell in row.strip("|").split("|")], header)
         else:
             header = []
         if row and not row.startswith("```"):
-            gathered.append(f"{row}:" if heading and not row.endswith((":", ".", "!", "?")) else row)
+            lines.append(f"{row}:" if heading and not row.endswith((":", ".", "!", "?")) else row)
         if heading or is_row or _PAIR.fullmatch(bare):
-            yield " ".join(gathered)
-            gathered = []
-    yield " ".join(gathered)
+            yield " ".join(lines)
+            lines = []
+    yield " ".join(lines)
 
 
 def _row(cells: list[str], header: list[str]) -> tuple[list[str], str]:
-    """The header that holds from here on, and what a table row says: every cell with its row's and column's name."""
+    """The header for the next rows, and the row as text: every cell with the names of its row and column."""
     if not any(cell.strip(" -:") for cell in cells):
         return header, ""
     if not header:
         return cells, ", ".join(cells) + ":"
-    row = cells[0] if any(map(str.isalpha, cells[0])) else ""  # else it has no name, and its first cell is a value
+    row = cells[0] if any(map(str.isalpha, cells[0])) else ""  # otherwise the first cell is a value
     first = int(bool(row))
-    named = [f"{row} {name} {cell}" for name, cell in zip(header[first:], cells[first:], strict=False) if cell]
-    return header, ", ".join(named) or cells[0]
+    labelled = [f"{row} {name} {cell}" for name, cell in zip(header[first:], cells[first:], strict=False) if cell]
+    return header, ", ".join(labelled) or cells[0]
 
 
 _END = re.compile(r"[.!?…]{1,8}[\"'”’)\]*]{0,4}(?=\s|$)|[。！？｡]{1,8}[」』”’）]{0,4}|;(?=\s)|[؟۔।]{1,4}")
@@ -158,7 +158,7 @@ def _sentences(block: str) -> Iterator[str]:
 
 
 def _continues(block: str, begin: int, match: re.Match[str]) -> bool:
-    """A full stop after an abbreviation or initial, or before a small letter, ends nothing."""
+    """Whether the sentence goes on after this full stop, which follows an abbreviation or an initial."""
     before = block[max(begin, match.start() - 12) : match.start()].rsplit(None, 1)
     word = before[-1].lstrip("(\"'“[").lower() if before else ""
     if word in _ABBREVIATIONS or (len(word) == 1 and word.isalpha() and len(match[0]) == 1):
@@ -182,7 +182,7 @@ def _has_words(piece: str) -> bool:
 
 
 def without_courtesy(text: str) -> str:
-    """A statement without greeting, thanks, regret or offer of help around what it says."""
+    """The statement without greetings, thanks, apologies and offers of help."""
     bare = text.replace("’", "'")
     for _ in range(2):
         bare = _COURTESY.sub(" ", bare).strip()
@@ -207,4 +207,4 @@ _COURTESY = re.compile(
     r"|(?:i|we)(?: can| will|'ll| would be able to) (?:gladly )?(?:help|assist|explain|check|look))\b.{0,200}$",
     re.IGNORECASE,
 )
-"""What people say around an answer, up to the end of the sentence where it goes on about the talk itself."""
+"""Courtesies around an answer, up to the end of the sentence if the rest of it is a courtesy, too."""

@@ -29,101 +29,108 @@ from proctor.judging.rule_judge.words import GRAMMAR_WEIGHT, QUANTIFIERS, denied
 SupportVerdict = Literal["supported", "contradicted", "unmentioned", "unclear"]
 
 UNMENTIONED_BELOW = ((0.65, 1.0), (0.75, 2.0))
-"""Below these shares, and with at least so much weight missing, the evidence does not say a statement."""
+"""Pairs of share and weight: below the share, with at least this weight missing, a statement is unmentioned."""
 MAX_OWN_WORDS = (1, 20)
-"""So many words, or one in so many, may be the statement's own: more of them may change what it says."""
+"""How many words of a statement may be missing in the evidence: this many, or one in this many, if that is more.
+
+More of them may change what the statement says.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Support:
-    """What passages say of a statement, and why."""
+    """Whether passages support a statement, and why."""
 
     verdict: SupportVerdict
     reason: str
     share: float
-    """How much of it they mention."""
+    """The share of the statement that they mention."""
 
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """Which share of a statement the evidence mentions, and what it does not."""
+    """The share of a statement that the evidence mentions, and the terms it does not."""
 
     share: float
     missing: tuple[Term, ...]
     own: int
-    """How many of its words, grammar included, the evidence does not have; numbers are not counted."""
+    """The number of its words, including grammar but not numbers, that the evidence does not have."""
 
 
 def support(statement: str, passages: str | Sequence[str], known: Sequence[str] = ()) -> Support:
-    """What the passages say of the statement; `known` may be repeated, and contradicts nothing."""
-    said = read_statement(without_courtesy(statement))
-    alone = passage_index(passages).evidence(said)
-    judged = judge_statement(said, alone)
-    if not known or judged.verdict == "supported":
-        return judged
-    with_known = judge_statement(said, alone, passage_index(known).evidence(said).readings)
-    if with_known.verdict == "supported" and not alone.is_data and _is_reworded(said, coverage(said, alone)):
-        return Support("unclear", "only the question says all of it", judged.share)
+    """Whether the passages support the statement.
+
+    `known` are texts that the statement may repeat, such as the question; they support it but never contradict it.
+    """
+    reading = read_statement(without_courtesy(statement))
+    evidence = passage_index(passages).evidence(reading)
+    result = judge_statement(reading, evidence)
+    if not known or result.verdict == "supported":
+        return result
+    with_known = judge_statement(reading, evidence, passage_index(known).evidence(reading).readings)
+    is_reworded = not evidence.is_data and _is_reworded(reading, coverage(reading, evidence))
+    if with_known.verdict == "supported" and is_reworded:
+        return Support("unclear", "only the question says all of it", result.share)
     return with_known
 
 
-def _is_reworded(said: Reading, covered: Coverage) -> bool:
-    return covered.own > max(MAX_OWN_WORDS[0], len(said.terms) // MAX_OWN_WORDS[1])
+def _is_reworded(statement: Reading, covered: Coverage) -> bool:
+    return covered.own > max(MAX_OWN_WORDS[0], len(statement.terms) // MAX_OWN_WORDS[1])
 
 
-def judge_statement(said: Reading, grounds: Evidence, known: Sequence[Reading] = ()) -> Support:
-    """What `grounds` say of a statement; `known` may be repeated, and contradicts nothing."""
-    told = [*grounds.readings, *known]
-    evidence = Evidence(told, is_data=grounds.is_data, has_speaker=grounds.has_speaker) if known else grounds
-    covered = coverage(said, evidence)
-    if not any(term.weight > GRAMMAR_WEIGHT for term in said.terms):
+def judge_statement(statement: Reading, grounds: Evidence, known: Sequence[Reading] = ()) -> Support:
+    """Whether `grounds` support a statement; `known` may be repeated, but never contradicts."""
+    readings = [*grounds.readings, *known]
+    evidence = Evidence(readings, is_data=grounds.is_data, has_speaker=grounds.has_speaker) if known else grounds
+    covered = coverage(statement, evidence)
+    if not any(term.weight > GRAMMAR_WEIGHT for term in statement.terms):
         return Support("unclear", "it has no content that can be looked up", covered.share)
-    found = list(compare_values(said, grounds.readings, known))
-    against = next(contradictions(said, grounds), "") or next((f.reason for f in found if f.verdict == "other"), "")
-    if against:
-        return Support("contradicted", against, covered.share)
+    found = list(compare_values(statement, grounds.readings, known))
+    other_values = (match.reason for match in found if match.verdict == "other")
+    contradiction = next(contradictions(statement, grounds), "") or next(other_values, "")
+    if contradiction:
+        return Support("contradicted", contradiction, covered.share)
     absent = _missing_message(covered.missing)
-    named = [term for term in covered.missing if _is_name_or_number(term)]
-    if named and len(named) == len(covered.missing) and not evidence.is_data:
+    missing_facts = [term for term in covered.missing if _is_name_or_number(term)]
+    if missing_facts and len(missing_facts) == len(covered.missing) and not evidence.is_data:
         return Support("unmentioned", absent, covered.share)
-    figures = [term for term in said.terms if term.fact is not None and _is_name_or_number(term)]
-    placed = bool(figures) and not any(
-        _is_name_or_number(term) and term is not said.terms[0] for term in covered.missing
-    )
+    figures = [term for term in statement.terms if term.fact is not None and _is_name_or_number(term)]
+    # The first word of a sentence has a capital and may be taken for a name.
+    has_all_figures = bool(figures) and not any(term is not statement.terms[0] for term in missing_facts)
     weight = sum(term.weight for term in covered.missing)
     is_new = any(covered.share < share and weight >= least for share, least in UNMENTIONED_BELOW)
-    if is_new and not placed and not (evidence.is_data and _is_confirmed_by_data(said, covered)):
+    if is_new and not has_all_figures and not (evidence.is_data and _is_confirmed_by_data(statement, covered)):
         return Support("unmentioned", absent, covered.share)
-    doubt = _doubt(said, evidence, found)
+    doubt = _doubt(statement, evidence, found)
     if doubt:
         return Support("unclear", doubt, covered.share)
-    said_so = not covered.missing and not _is_reworded(said, covered)
-    if said_so or (evidence.is_data and _is_confirmed_by_data(said, covered)):
+    is_stated = not covered.missing and not _is_reworded(statement, covered)
+    if is_stated or (evidence.is_data and _is_confirmed_by_data(statement, covered)):
         return Support("supported", "the context says so", covered.share)
     return Support("unclear", absent, covered.share)
 
 
 def _is_name_or_number(term: Term) -> bool:
-    """A name with a capital or a number in digits: where all else is there, it is what was made up."""
+    """Whether it is a name with a capital or a number in digits: if only these are missing, they were invented."""
     if term.name:
-        return term.text[0].isupper() and not (term.text.isupper() and len(term.text) <= 5)  # no abbreviation
+        return term.text[0].isupper() and not (term.text.isupper() and len(term.text) <= 5)  # not an abbreviation
     return term.fact is not None and any(map(str.isdigit, term.text))
 
 
-def _doubt(said: Reading, evidence: Evidence, found: Sequence[ValueMatch]) -> str:
-    """Why a statement is not supported although its words are there; empty if nothing speaks against it."""
-    if said.first_person and not evidence.has_speaker:
+def _doubt(statement: Reading, evidence: Evidence, found: Sequence[ValueMatch]) -> str:
+    """Why a statement may not be supported although its words are there; empty if there is no doubt."""
+    if statement.first_person and not evidence.has_speaker:
         return "a first-person statement; cannot be checked against the context"
-    if not evidence.is_data and _YES_OR_NO.match(said.text):
+    if not evidence.is_data and _YES_OR_NO.match(statement.text):
         return "the context does not say what yes or no refers to"
-    words = {term.text.lower() for term in said.terms} & QUANTIFIERS
-    shifted = "" if evidence.is_data else min(words - {term.text.lower() for term in evidence.terms}, default="")
-    if shifted:
-        return f"the context does not say “{shifted}”"
-    if any(not any(True in evidence.polarity.get(word, ()) for word in denied) for denied in said.denials):
+    words = {term.text.lower() for term in statement.terms} & QUANTIFIERS
+    quantifier = "" if evidence.is_data else min(words - {term.text.lower() for term in evidence.terms}, default="")
+    if quantifier:
+        return f"the context does not say “{quantifier}”"
+    if any(not any(True in evidence.polarity.get(word, ()) for word in denied) for denied in statement.denials):
         return "the context does not deny it in the same words"
-    mixed = next((item.term.text for item in found if item.verdict == "doubtful" and not item.term.name), "")
-    return f"“{mixed}” may belong to something else" if mixed else ""
+    doubtful = next((item.term.text for item in found if item.verdict == "doubtful" and not item.term.name), "")
+    return f"“{doubtful}” may belong to something else" if doubtful else ""
 
 
 _YES_OR_NO = re.compile(
@@ -133,41 +140,47 @@ _YES_OR_NO = re.compile(
 )
 
 
-def _is_confirmed_by_data(said: Reading, covered: Coverage) -> bool:
-    """Data has no words around its values: all names and numbers are there, and a number or half of the words."""
+def _is_confirmed_by_data(statement: Reading, covered: Coverage) -> bool:
+    """Whether data has all names and numbers of the statement, and either any number or half of its words.
+
+    Data has few words around its values, so the other words cannot be expected in it.
+    """
     if any(term.name or term.fact is not None for term in covered.missing):
         return False
-    telling = [term for term in said.terms if term.weight > GRAMMAR_WEIGHT]
-    return any(term.fact is not None for term in telling) or 2 * len(covered.missing) <= len(telling)
+    content = [term for term in statement.terms if term.weight > GRAMMAR_WEIGHT]
+    return any(term.fact is not None for term in content) or 2 * len(covered.missing) <= len(content)
 
 
-def coverage(said: Reading, evidence: Evidence) -> Coverage:
-    """Half of the share counts what words tell, half counts words alike: copied grammar is a trace of copied claims."""
-    told = total = words = found = 0.0
+def coverage(statement: Reading, evidence: Evidence) -> Coverage:
+    """How much of a statement the evidence mentions.
+
+    The share is the mean of two: by weight, and by plain count of words, since copied grammar hints at a copied claim.
+    """
+    found_weight = total_weight = words = found = 0.0
     own = 0
     missing: list[Term] = []
-    for index, term in enumerate(said.terms):
+    for index, term in enumerate(statement.terms):
         words += 1
-        total += term.weight
+        total_weight += term.weight
         if term.weight <= GRAMMAR_WEIGHT:
             found += term.key in evidence.polarity
             own += term.key not in evidence.polarity
             continue
-        known = credit_at(said.terms, index, evidence)
-        told += term.weight * known
-        found += known
-        if not known:
+        credit = credit_at(statement.terms, index, evidence)
+        found_weight += term.weight * credit
+        found += credit
+        if not credit:
             missing.append(term)
             own += term.fact is None
-    alike = found / words if words else 1.0
-    share = (told / total + alike) / 2 if total else 1.0
+    word_share = found / words if words else 1.0
+    share = (found_weight / total_weight + word_share) / 2 if total_weight else 1.0
     return Coverage(share, tuple(missing), own)
 
 
 def credit_at(terms: Sequence[Term], index: int, evidence: Evidence) -> float:
-    """How far the evidence mentions one of the terms: by itself, with a neighbour as one word, or as a first name.
+    """How well the evidence mentions the term at `index`, from 0 to 1: alone, or as one word with a neighbor.
 
-    A first name counts where the evidence gives the family name alone.
+    A first name counts, too, if the evidence has the family name without a first name.
     """
     found = _credit(terms[index], evidence)
     if found:
@@ -181,11 +194,11 @@ def credit_at(terms: Sequence[Term], index: int, evidence: Evidence) -> float:
 
 
 def _credit(term: Term, evidence: Evidence) -> float:
-    """How far the evidence mentions a term: 1 as it is, a little less in another form, 0 not at all."""
+    """How well the evidence mentions a term: 1 as it is, a little less in another form, 0 if not at all."""
     if isinstance(term.fact, Quantity):
         parts = {part for day in evidence.days for part in (day.year, day.day)}
         dated = term.fact.unit in ("", "ordinal") and term.fact.value in parts
-        return float(dated or any(same_quantity(term.fact, known) for known in evidence.quantities))
+        return float(dated or any(same_quantity(term.fact, item) for item in evidence.quantities))
     if isinstance(term.fact, PartialDate):
         return float(matches_known_date(term.fact, evidence.days, evidence.years))
     if term.key in evidence.polarity:
@@ -195,13 +208,13 @@ def _credit(term: Term, evidence: Evidence) -> float:
         return 1.0
     if term.name:
         alike = evidence.beginnings.get(term.key[:5], ()) if len(term.key) >= 7 else ()
-        misspelt = any(Levenshtein.distance(term.key, other, score_cutoff=1) <= 1 for other in alike)
-        return 0.9 if misspelt or (len(term.key) >= 4 and root(term.key) in evidence.roots) else 0.0
+        misspelled = any(Levenshtein.distance(term.key, other, score_cutoff=1) <= 1 for other in alike)
+        return 0.9 if misspelled or (len(term.key) >= 4 and root(term.key) in evidence.roots) else 0.0
     return 0.9 if _other_form(term, evidence) else 0.0
 
 
 def _other_form(term: Term, evidence: Evidence) -> bool:
-    """`historical` for `history`, `taller` for `tall`, `unavailable` for `not available`, `not open` for `closed`."""
+    """Whether the evidence has another form of the term, as `history` for `historical` or `closed` for `not open`."""
     if any(_share_stem(term.key, other) for other in evidence.beginnings.get(term.key[:5], ())):
         return True
     low = term.text.lower()

@@ -4,7 +4,7 @@ How it works: two words are the same if they share a key, which is their stem or
 that is missing in a passage weighs nothing if it is grammar, little if it is common, and most if it is a name or a
 number.
 
-The word lists are short and written out, so that users can read what the rule-based judge knows of English.
+The word lists are short and written out, so that users can read what the rule-based judge knows about English.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ GRAMMAR_WEIGHT = 0.0
 COMMON_WEIGHT = 0.35
 PLAIN_WEIGHT = 1.0
 SPECIFIC_WEIGHT = 1.5
-"""What a word's absence costs: grammar nothing, everyday words little, names and numbers most."""
+"""The weight of a missing word: grammar nothing, everyday words little, names and numbers most."""
 
 _INVISIBLE = dict.fromkeys([0xAD, 0x200B, 0x200C, 0x200D, 0x2060, 0xFEFF])
 _QUOTES = {ord(mark): plain for marks, plain in (("‘’ʼ`´", "'"), ("“”„«»", '"'), ("–—‐‑‒", "-")) for mark in marks}
@@ -44,10 +44,10 @@ def fold(text: str) -> str:
 
 @lru_cache(maxsize=1 << 16)
 def stem(word: str) -> str:
-    """The form that `ships`, `shipped` and `shipping` share; names and short words stay as they are."""
-    known = _IRREGULAR.get(word)
-    if known is not None:
-        return _without_e(known)
+    """The form that `ships`, `shipped` and `shipping` share; short words stay as they are."""
+    base = _IRREGULAR.get(word)
+    if base is not None:
+        return _without_e(base)
     if len(word) <= 3 or not word.isascii():
         return word
     return _without_e(_verb_form(_plural(word)))
@@ -82,7 +82,7 @@ def _without_e(word: str) -> str:
 
 @lru_cache(maxsize=1 << 14)
 def root(word: str) -> str:
-    """What a place and its people share: `canada` and `canadian`, `america` and `american`; a stem otherwise."""
+    """The part that a place and its people share (`canada`, `canadian`); otherwise the word without final vowels."""
     for ending in ("ians", "ian", "ans", "an", "ese", "ia"):
         if word.endswith(ending) and len(word) - len(ending) >= 4:
             return word[: -len(ending)]
@@ -91,14 +91,14 @@ def root(word: str) -> str:
 
 @lru_cache(maxsize=1 << 16)
 def word_key(word: str) -> str:
-    """What two words share when they say the same: their stem, or the word that stands for their synonyms."""
+    """The key that words of the same meaning share: their stem, or the stem of the first of their synonyms."""
     bare = word.lower().removesuffix("'s")
     return _leaders().get(stem(bare), stem(bare))
 
 
 @cache
 def _leaders() -> dict[str, str]:
-    """The stem of each word with that of the first of its synonyms, which stands for all of them."""
+    """By stem of a word: the stem of the first of its synonyms, which represents all of them."""
     found: dict[str, str] = {}
     for group in _SYNONYMS.replace("\n", "|").split("|"):
         stems = [stem(word) for word in group.split()]
@@ -110,7 +110,7 @@ def _leaders() -> dict[str, str]:
 
 @cache
 def opposites() -> dict[str, set[str]]:
-    """The keys that mean the opposite of a key; `first` is read as a number."""
+    """By key: the keys that mean the opposite; `first` is read as a number."""
     found: dict[str, set[str]] = {}
     for pair in _ANTONYMS.replace("\n", "|").split("|"):
         one, other = ("#1" if word == "first" else word_key(word) for word in pair.split())
@@ -121,7 +121,7 @@ def opposites() -> dict[str, set[str]]:
 
 
 def denied_words(word: str) -> set[str]:
-    """The keys of what a word denies by its beginning: `unavailable` and `non-refundable`, but not `uniform`."""
+    """The key of the word that a prefix denies: `unavailable` and `nonrefundable`, but not `union`."""
     found = re.fullmatch(r"(?:un|non)(\w{5,})", word.lower())
     return {word_key(found[1])} if found else set()
 
@@ -133,7 +133,7 @@ def _stems(words: frozenset[str]) -> frozenset[str]:
 
 @lru_cache(maxsize=1 << 16)
 def word_weight(word: str) -> float:
-    """How much the word tells, by its kind; `word` is in small letters."""
+    """The weight of a lowercase word, by its kind."""
     word = word.partition("'")[0] or word
     if word in GRAMMAR or word in FILLERS or word in NEGATIONS:
         return GRAMMAR_WEIGHT
@@ -144,7 +144,7 @@ def word_weight(word: str) -> float:
 
 @lru_cache(maxsize=1 << 16)
 def is_ordinary(word: str) -> bool:
-    """Whether it is an English word by its look; what is not may be a name even in a text without capitals."""
+    """Whether it looks like an ordinary English word; others may be names even in a text without capitals."""
     if word_weight(word) < PLAIN_WEIGHT or len(word) < 3 or word.removesuffix("s").endswith(ORDINARY_ENDINGS):
         return True
     return word.endswith(ORDINARY_ENDINGS) or stem(word) in _stems(ORDINARY_WORDS)
@@ -159,7 +159,7 @@ driving; show shown; get got gotten getting; keep kept; meet met; tell told; die
 child children; man men; woman women; person people persons; foot feet; tooth teeth; have has had having; do
 does did done; big bigger biggest; use used using uses; news news; series series; species species"""
 _IRREGULAR = {form: group.split()[0] for group in _FORMS.split(";") for form in group.split()[1:]}
-"""Each irregular form with the word it is a form of; the first of a group is that word."""
+"""The base form of each irregular form; it is the first word of its group."""
 
 GRAMMAR = frozenset(
     """a an the this that these those it its itself he him his himself she her hers herself they them their theirs
@@ -171,10 +171,10 @@ GRAMMAR = frozenset(
     cent like whether until since before after above below under not no nor never none without neither cannot n't
     let lets we us our you your yours i me my mine myself""".split()
 )
-"""Words that hold a sentence together; they carry no claim of their own."""
+"""Words that connect a sentence and do not claim anything themselves."""
 
 FIRST_PERSON = frozenset("i me my mine myself".split())
-"""A statement about the speaker is not in a passage that has no speaker."""
+"""Words of a first-person statement, which only a passage in the first person can support."""
 
 FILLERS = frozenset(
     """well yes yeah yea yep yup oh ah ok okay sure hi hello hey wow hmm haha lol thanks thank please welcome sorry
@@ -182,7 +182,7 @@ FILLERS = frozenset(
     unfortunately honestly truly simply overall therefore thus hence moreover furthermore additionally finally
     anyway exactly according context document passage say said says know agree think guess believe""".split()
 )
-"""What people and models say around a claim."""
+"""Words that people and models put around a claim."""
 
 COMMON = frozenset(
     """great glad happy hope course right provide follow note mean free base help answer born die able accord across act
@@ -212,7 +212,7 @@ COMMON = frozenset(
     nine seven six ten three two twelve team member event city child film song book band album water house car money
     parent student teacher color colour entire everyone somebody""".split()
 )
-"""Everyday words: when one of them is not in the passage, the wording differs more often than the claim."""
+"""Everyday words: if one is not in the passage, the wording differs more often than the claim."""
 
 ORDINARY_ENDINGS = (
     "ing", "ed", "ly", "tion", "sion", "ment", "ness", "able", "ible", "ive", "ous", "ity", "ism", "ize", "ise",
@@ -236,7 +236,7 @@ QUANTIFIERS = frozenset(
     """all every each always only most many some few several more less never especially because any half both very
     up down before after above below inside outside""".split()
 )
-"""Small words that change a claim: `some` is not `all`, and two facts side by side are no cause."""
+"""Small words that change a claim: `some` is not `all`, and `because` claims a cause."""
 
 _SYNONYMS = """buy purchase|begin start commence|film movie|big large huge|show display|end finish conclude
 help assist aid|doctor physician|car automobile|price cost fee charge|refund reimburse reimbursement|cancel terminate
