@@ -57,7 +57,7 @@ def test_one_object_counts_whatever_stands_around_it(text: str) -> None:
         ("", "empty"),
         ("  \n ", "empty"),
         ("<think>hmm</think>", "empty"),
-        ("<think>I shall think about it until I run out of", "thinking"),
+        ("<think>I shall think about it until I run out of", "reasoning"),
         ("I'm sorry, but I can't help with that.", "no JSON object"),
         ('{"verdict": "no"', "incomplete"),
         ('{"thoughts": {"verdict": "yes"}, "verdict": ', "incomplete"),
@@ -72,7 +72,7 @@ def test_one_object_counts_whatever_stands_around_it(text: str) -> None:
         ('{"verdict": "no", "score": "0.5"}', "score"),
         ('{"verdict": "no", "notes": "none"}', "notes"),
         ("{}", "verdict: Field required"),
-        ('[{"verdict": "no"}]', "by itself"),
+        ('[{"verdict": "no"}]', "other text"),
         ("null", "no JSON object"),
     ],
 )

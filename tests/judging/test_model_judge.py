@@ -37,7 +37,7 @@ from proctor.judging.call_log import call_log
 from proctor.judging.judge import Completion, EndpointFailed, InvalidReply, JudgeCall, Prompt, Question
 from proctor.judging.model_judge import ModelJudge
 from proctor.judging.providers import ModelSpec, ProviderEndpoint
-from proctor.judging.rate_limit import REFUSALS, RateLimiter, RateLimits, backoff
+from proctor.judging.rate_limit import MAX_REFUSALS, RateLimiter, RateLimits, backoff
 
 
 class Verdict(BaseModel):
@@ -126,7 +126,7 @@ def test_a_limit_that_never_ends_is_given_up() -> None:
     failure, _, server = fails(limited("0"))
     assert isinstance(failure, EndpointFailed)
     assert failure.limited
-    assert len(server.requests) == REFUSALS + 1
+    assert len(server.requests) == MAX_REFUSALS + 1
 
 
 def test_a_wait_of_an_hour_is_not_waited_for() -> None:

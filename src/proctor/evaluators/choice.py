@@ -105,7 +105,7 @@ class LLMClassifier(JudgedEvaluator):
 
     @property
     def version(self) -> str:
-        """Changes with what is asked and what the choices are worth."""
+        """Changes with the prompt and the scores of the choices."""
         return fingerprint(self.name, self.prompt_template, to_json(self.choice_scores))
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:

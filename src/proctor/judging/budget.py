@@ -1,4 +1,4 @@
-"""What a run has spent on its judges and agents, and whether it may spend more."""
+"""The money that a run has spent on its judges and agents, and whether it may spend more."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ class Budget:
         return self.limit_usd is not None and self.spent >= self.limit_usd
 
     def uncounted_notice(self) -> str:
-        """A sentence about costs that are not in the sum; empty if all are."""
+        """A notice about unknown costs, which are not in the sum; empty if there are none."""
         nouns: dict[Payee, tuple[str, str]] = {"judge": ("judge call", "judge calls"), "agent": ("answer", "answers")}
-        parts = [f"{count:,} {nouns[who][count != 1]}" for who, count in self.unknown.items() if count]
+        parts = [f"{count:,} {nouns[payee][count != 1]}" for payee, count in self.unknown.items() if count]
         return f"the cost of {' and '.join(parts)} is unknown and not counted" if parts else ""
 
 
 class UncappedBudget(Budget):
-    """Counts in `budget` but is never exhausted: trials under way are finished when the budget of the run is spent."""
+    """Adds to another budget but is never exhausted, so that running trials finish when the run's budget is spent."""
 
     def __init__(self, budget: Budget) -> None:
         super().__init__()

@@ -13,7 +13,7 @@ from proctor.judging.judge import JudgeCallStore
 Entry = Mapping[str, Json]
 
 MAX_IN_MEMORY = 4096
-"""How many answers are held in memory if there is no store."""
+"""The most answers in memory if there is no store."""
 
 
 class MemoryCallStore:
@@ -53,14 +53,14 @@ class JudgeCache:
         A failure of `ask` reaches all callers that waited for it and is not stored, so a later caller tries again.
         If the calling task is cancelled, one of the waiting callers makes the call.
         """
-        place = (asyncio.get_running_loop(), key)
+        pending_key = (asyncio.get_running_loop(), key)
         while True:
-            kept = self._kept(key)
-            if kept is not None:
-                return kept, True
-            pending = self._pending.get(place)
+            stored = self._load(key)
+            if stored is not None:
+                return stored, True
+            pending = self._pending.get(pending_key)
             if pending is None:
-                return await self._call(place, ask), False
+                return await self._call(pending_key, ask), False
             with waiting():
                 await pending.over.wait()
             if pending.failure is not None:
@@ -68,26 +68,28 @@ class JudgeCache:
             if pending.entry is not None:
                 return pending.entry, True
 
-    async def _call(self, place: tuple[asyncio.AbstractEventLoop, str], ask: Callable[[], Awaitable[Entry]]) -> Entry:
-        pending = self._pending[place] = _PendingCall()
+    async def _call(
+        self, pending_key: tuple[asyncio.AbstractEventLoop, str], ask: Callable[[], Awaitable[Entry]]
+    ) -> Entry:
+        pending = self._pending[pending_key] = _PendingCall()
         try:
             pending.entry = entry = await ask()
-            self._keep(place[1], entry)
+            self._save(pending_key[1], entry)
         except Exception as failure:
             pending.failure = failure
             raise
         finally:
-            del self._pending[place]
+            del self._pending[pending_key]
             pending.over.set()
         return entry
 
-    def _kept(self, key: str) -> Entry | None:
+    def _load(self, key: str) -> Entry | None:
         try:
             return self._call_store.get(key)
         except StoreError:
             return None  # the judge is asked instead
 
-    def _keep(self, key: str, entry: Entry) -> None:
+    def _save(self, key: str, entry: Entry) -> None:
         try:
             self._call_store.put(key, entry)
         except StoreError:

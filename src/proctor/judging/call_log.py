@@ -22,7 +22,7 @@ _CALL_LOG: ContextVar[list[JudgeCall] | None] = ContextVar("proctor_judge_call_l
 
 @contextmanager
 def call_log() -> Iterator[list[JudgeCall]]:
-    """Collect the judge calls made inside, also in tasks started there: a verdict says which calls it rests on."""
+    """Collect the judge calls made inside, also in tasks started there, for the details of the score."""
     calls: list[JudgeCall] = []
     token = _CALL_LOG.set(calls)
     try:
@@ -53,19 +53,20 @@ class SentRequest:
     def __init__(self, in_flight: Callable[[], int]) -> None:
         self._in_flight = in_flight
         self._began = time.monotonic()
-        self._told = ""
+        self._final_text = ""
 
     def end(self) -> None:
-        self._told = str(self)
+        """Fix the duration; until then, it is the time so far."""
+        self._final_text = str(self)
 
     def __str__(self) -> str:
-        return self._told or f"{time.monotonic() - self._began:.3g} s with {self._in_flight():,} in flight"
+        return self._final_text or f"{time.monotonic() - self._began:.3g} s with {self._in_flight():,} in flight"
 
 
 def format_requests(requests: Sequence[SentRequest]) -> str:
     """The duration of each request, and how many were in flight."""
-    told = [str(request) for request in requests[:MAX_REQUESTS_LISTED]]
-    return ", ".join(told) + (
+    parts = [str(request) for request in requests[:MAX_REQUESTS_LISTED]]
+    return ", ".join(parts) + (
         f", and {len(requests) - MAX_REQUESTS_LISTED} more" if len(requests) > MAX_REQUESTS_LISTED else ""
     )
 
@@ -76,7 +77,7 @@ GRACE_SECONDS = 1.0
 
 
 class WaitTimer:
-    """Adds up the time spent waiting for a judge to be free, and keeps what was asked meanwhile.
+    """Adds up the time that an evaluator waits for a free judge, and collects its requests and calls.
 
     Waits that overlap count once.
     """
@@ -84,22 +85,22 @@ class WaitTimer:
     def __init__(self) -> None:
         self.requests: list[SentRequest] = []
         self.calls: list[JudgeCall] = []
-        self._under_way = 0
+        self._active_waits = 0
         self._since = 0.0
         self._finished = 0.0
 
     @property
     def seconds(self) -> float:
-        return self._finished + (time.monotonic() - self._since if self._under_way else 0.0)
+        return self._finished + (time.monotonic() - self._since if self._active_waits else 0.0)
 
     def begin(self) -> None:
-        if not self._under_way:
+        if not self._active_waits:
             self._since = time.monotonic()
-        self._under_way += 1
+        self._active_waits += 1
 
     def end(self) -> None:
-        self._finished = self.seconds if self._under_way == 1 else self._finished
-        self._under_way -= 1
+        self._finished = self.seconds if self._active_waits == 1 else self._finished
+        self._active_waits -= 1
 
 
 _WAITS: ContextVar[WaitTimer | None] = ContextVar("proctor_waits", default=None)

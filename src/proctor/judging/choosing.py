@@ -9,12 +9,12 @@ A judge can be named in several places. The first of these that names one wins:
     PROCTOR_JUDGE   the environment
     default         the rule-based judge
 
-An evaluator may also have options and name no judge (`model: {samples: 3}`, or `samples: 3`): they apply to whoever
-judges. Everywhere else options without a model are a mistake. With `--fast`, whatever needs a model is left out, so
-that a model that cannot be had is no problem then.
+An evaluator may also have options without a judge (`model: {samples: 3}`, or `samples: 3`): they apply to the judge
+that is chosen. Everywhere else, options without a model are a mistake. With `--fast`, everything that needs a model is
+skipped, so a model that is not available is not an error.
 
-`choose_judge` is called by the plan (once for each evaluator that asks a judge), for the simulated user of a scenario,
-by `doctor` and `calibrate`, and by `JudgeSession` for an evaluator that Python calls directly.
+`choose_judge` is called by the plan (once per evaluator that asks a judge), for the simulated user of a scenario, by
+`doctor` and `calibrate`, and by `JudgeSession` for an evaluator that Python code calls directly.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ class WrittenJudge:
     at: Position | None = None
     """The file and line that name it."""
     client: Any = field(default=None, repr=False)
-    """From Python: the client that asks the model that `judge` names."""
+    """In Python: the client for the model that `judge` names."""
     samples: Any = None
-    """How often an evaluator wants its judge to be asked, whoever that is; checked when it is read."""
+    """How often an evaluator asks its judge, whichever that is; checked when it is read."""
 
     @property
     def names_judge(self) -> bool:
@@ -69,7 +69,7 @@ class JudgeSources:
     configuration: WrittenJudge | None = None
     environment: WrittenJudge | None = None
     skip_models: bool = False
-    """`--fast`, `--proctor-fast`: whatever needs a model is left out."""
+    """`--fast`, `--proctor-fast`: skip everything that needs a model."""
 
 
 NO_SOURCES = JudgeSources()
@@ -80,14 +80,14 @@ class JudgeChoice:
     """The chosen judge, and the place that named it."""
 
     panel: PanelSpec
-    """The judges. Without members only if they are left out and could not be read."""
+    """The judges. Without members only if they are skipped and could not be read."""
     written: WrittenJudge
-    """What was written that won."""
+    """The judge as written in the place that won."""
     own: WrittenJudge | None
-    """What the evaluator itself says about its judge."""
+    """The evaluator's own settings of its judge."""
     needs_model: bool
     is_skipped: bool = False
-    """Whether it is not asked because what needs a model is left out."""
+    """Whether it is skipped because it needs a model."""
 
     @property
     def origin(self) -> str:
@@ -101,12 +101,12 @@ class JudgeChoice:
 
     @property
     def identity(self) -> Json:
-        """For fingerprints: what may change the verdicts, with the version of the rules; no key and no timeout."""
+        """For fingerprints: what may change the scores, such as the version of the rules; no keys and no timeouts."""
         return self.panel.identity
 
 
 class InvalidJudge(UsageError):
-    """A judge that is named and not valid; `written` says where, and `key` which key of an evaluator is wrong."""
+    """A named judge is not valid; `written` says where, and `key` which key of an evaluator is wrong."""
 
     def __init__(self, message: str, written: WrittenJudge, key: str = "model") -> None:
         super().__init__(message)
@@ -115,23 +115,23 @@ class InvalidJudge(UsageError):
 
 
 def choose_judge(sources: JudgeSources, own: WrittenJudge | None = None) -> JudgeChoice:
-    """The judge of an evaluator that says `own` about it; raises `InvalidJudge` if the one that wins is not valid."""
+    """The judge of an evaluator with the settings `own`; raises `InvalidJudge` if the judge that wins is not valid."""
     written = first_source(sources, own)
     try:
         panel = _with_options(_read(written), own)
     except InvalidJudge as error:
         if not sources.skip_models or error.written is not written or error.key != "model":
             raise
-        # It names something other than the rules, so it would be a model, which is left out.
+        # It names something other than the rules, so it would be a model, which is skipped.
         return JudgeChoice(PanelSpec(), written, own, needs_model=True, is_skipped=True)
-    is_left_out = sources.skip_models and panel.needs_model
-    return JudgeChoice(panel, written, own, panel.needs_model, is_left_out)
+    is_skipped = sources.skip_models and panel.needs_model
+    return JudgeChoice(panel, written, own, panel.needs_model, is_skipped)
 
 
 def first_source(sources: JudgeSources, own: WrittenJudge | None = None) -> WrittenJudge:
-    """What the first place that names a judge says, valid or not."""
-    named = own if own is not None and own.names_judge else None
-    places = (sources.command_line, named, sources.suite, sources.configuration, sources.environment)
+    """The judge in the first place that names one, valid or not."""
+    evaluator = own if own is not None and own.names_judge else None
+    places = (sources.command_line, evaluator, sources.suite, sources.configuration, sources.environment)
     return next((place for place in places if place is not None), WrittenJudge(RULES, DEFAULT))
 
 
@@ -148,7 +148,7 @@ def _read(written: WrittenJudge) -> PanelSpec:
 
 
 def _with_options(panel: PanelSpec, own: WrittenJudge | None) -> PanelSpec:
-    """The panel with what the evaluator says about it beyond its name."""
+    """The panel with the options that the evaluator sets."""
     if own is None:
         return panel
     if own.judge is not None and not own.names_judge:
@@ -165,7 +165,7 @@ def _with_options(panel: PanelSpec, own: WrittenJudge | None) -> PanelSpec:
 
 
 def own_judge(evaluator: Any) -> WrittenJudge | None:
-    """What an evaluator that asks a judge says about it: its `model`, `client` and `samples`; `None` if nothing."""
+    """The judge settings of an evaluator: its `model`, `client` and `samples`; `None` if it has none."""
     model, client, samples = (getattr(evaluator, name, None) for name in ("model", "client", "samples"))
     if model is None and client is None and samples is None:
         return None
@@ -173,16 +173,16 @@ def own_judge(evaluator: Any) -> WrittenJudge | None:
 
 
 def environment_sources() -> JudgeSources:
-    """What the environment says: all there is for an evaluator that Python calls directly."""
-    named = os.environ.get(VARIABLE)
-    environment = WrittenJudge(named, VARIABLE) if named else None
+    """The judge in the environment, the only source for an evaluator that Python code calls directly."""
+    name = os.environ.get(VARIABLE)
+    environment = WrittenJudge(name, VARIABLE) if name else None
     return JudgeSources(environment=environment, skip_models=os.environ.get(FAST_VARIABLE) == "1")
 
 
-NOT_IDENTIFYING = frozenset(
+UNRECORDED_OPTIONS = frozenset(
     "api_key api_key_env timeout concurrency requests_per_minute tokens_per_minute parallelism_limit".split()
 )
-"""Options that do not make another judge of a judge."""
+"""Options that do not change the scores of a judge."""
 
 
 def judge_record(written: Any) -> Json:
@@ -190,7 +190,7 @@ def judge_record(written: Any) -> Json:
     if written is None:
         return None
     if isinstance(written, Mapping):
-        return {name: to_json(value) for name, value in written.items() if name not in NOT_IDENTIFYING}
+        return {name: to_json(value) for name, value in written.items() if name not in UNRECORDED_OPTIONS}
     if isinstance(written, (str, list, tuple)):
         return to_json(written)
     return str(getattr(written, "name", None) or type(written).__qualname__)

@@ -1,8 +1,7 @@
 """The user's own client as an endpoint: an `openai.OpenAI`, or anything with its methods.
 
 Of OpenAI's own client only the address and the key are used, so that its judge is the same as one that is named with
-them. Any other client is called itself. Either way the judge belongs to the judges of a run: it is cached, limited and
-paid for like any other.
+them. Any other client is called. Either way, cache, rate limit and budget apply as to any other judge.
 """
 
 from __future__ import annotations
@@ -22,13 +21,13 @@ from proctor.judging.providers import ModelSpec
 
 DEFAULT_MODEL = "gpt-5-mini"
 DEFAULT_EMBEDDINGS = "text-embedding-ada-002"
-"""What autoevals asks if it gets a client and no model."""
+"""The model that autoevals uses for a client without a model."""
 
 
 def model_of_client(client: Any, model: Any = None) -> ModelSpec | ClientEndpoint:
-    """The model behind `client`; raises `UsageError` for a client that has not the methods of OpenAI's."""
+    """The model behind `client`; raises `UsageError` for a client without the methods of OpenAI's client."""
     if model is not None and not isinstance(model, str):
-        raise UsageError("a client is asked for a model by its name; give model= as text, or no client")
+        raise UsageError("with client=, model= must be the name of a model as a string")
     name = (model or "").strip().removeprefix("openai:") or DEFAULT_MODEL
     address, key = getattr(client, "base_url", None), getattr(client, "api_key", None)
     is_plain = type(client).__name__ in ("OpenAI", "AsyncOpenAI")
@@ -76,10 +75,10 @@ class ClientEndpoint:
 
 
 def _description(client: Any) -> dict[str, Json]:
-    """What tells one client from another in a cache that outlives the process: its class, and its address if known."""
-    described: dict[str, Json] = {"client": f"{type(client).__module__}.{type(client).__qualname__}"}
+    """What identifies a client in a cache that outlives the process: its class, and its address if known."""
+    description: dict[str, Json] = {"client": f"{type(client).__module__}.{type(client).__qualname__}"}
     address = str(getattr(client, "base_url", None))
-    return described | ({"base_url": address} if address.startswith(("http://", "https://")) else {})
+    return description | ({"base_url": address} if address.startswith(("http://", "https://")) else {})
 
 
 class ClientEmbeddings:
@@ -96,8 +95,8 @@ class ClientEmbeddings:
         return [list(item.embedding) for item in response.data]
 
 
-async def _call_client(function: Any, **named: Any) -> Any:
-    response = function(**named) if is_async(function) else await run_in_thread(function, **named)
+async def _call_client(function: Any, **arguments: Any) -> Any:
+    response = function(**arguments) if is_async(function) else await run_in_thread(function, **arguments)
     return await response if inspect.isawaitable(response) else response
 
 
@@ -110,14 +109,14 @@ def _method(client: Any, *path: str) -> Any:
 def _usage(response: Any) -> Usage:
     used = getattr(response, "usage", None)
     counts = [getattr(used, name, None) for name in ("prompt_tokens", "completion_tokens")]
-    known = [count if isinstance(count, int) else None for count in counts]
-    return Usage(known[0], known[1], model_calls=1)
+    prompt, completion = (count if isinstance(count, int) else None for count in counts)
+    return Usage(prompt, completion, model_calls=1)
 
 
 def _as_json(text: str, schema: Mapping[str, Json]) -> str:
-    """`Score: 0.8` and reasons, which is how pixie asks, as the object that is wanted here."""
-    wanted = schema.get("properties")
+    """The reply as JSON; pixie's prompts ask for `Score: 0.8` and reasons instead."""
+    properties = schema.get("properties")
     found = re.match(r"\s*\**score\**\s*[:=]\s*([01](?:\.\d+)?|\.\d+)\b", text, re.IGNORECASE)
-    if found is None or not isinstance(wanted, Mapping) or set(wanted) != {"score", "reasoning"}:
+    if found is None or not isinstance(properties, Mapping) or set(properties) != {"score", "reasoning"}:
         return text
     return json.dumps({"reasoning": text[found.end() :].strip(" \n:-*") or text, "score": float(found[1])})

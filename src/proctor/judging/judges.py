@@ -1,4 +1,4 @@
-"""The judges of a run: one for each spec, with the cache, the rate limits and the budget that they share."""
+"""The judges of a run: one per spec, with the cache, the rate limits and the budget that they share."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from proctor.judging.specs import JudgeSpec, read_panel
 
 
 class Judges:
-    """Makes the same judge for the same spec, so that all its callers share one rate limit and one budget.
+    """Creates one judge per spec, so that all its callers share one rate limit and one budget.
 
-    `call_store` keeps what was asked and answered beyond the process; without it, answers are held in memory.
+    `call_store` stores prompts and replies beyond the process; without it, they are in memory only.
     """
 
     def __init__(self, call_store: JudgeCallStore | None = None, budget: Budget | None = None) -> None:
@@ -30,13 +30,13 @@ class Judges:
         self._rate_limiters: dict[tuple[str, RateLimits], RateLimiter] = {}
 
     def panel(self, written: Any) -> Panel:
-        """The judges that a `PanelSpec` describes, or what else names a judge.
+        """The judges for a `PanelSpec`, or for anything else that `read_panel` reads.
 
-        Raises `UsageError` for a name that is not valid, a missing package, address or key. Sends nothing yet.
+        Raises `UsageError` for an invalid name or a missing package, address or key. Sends nothing.
         """
         spec = read_panel(written)
         if not spec.members:
-            raise UsageError("the judge has options and no model; write for example {model: openai:gpt-5-mini}")
+            raise UsageError("the judge has options but no model; write for example {model: openai:gpt-5-mini}")
         members = tuple(self._judge(member) for member in spec.members)
         panel = Panel(members, spec.samples, spec.mode)
         return panel if spec.band is None else Panel(members, spec.samples, spec.mode, spec.band)
@@ -44,7 +44,7 @@ class Judges:
     def _judge(self, spec: JudgeSpec) -> Judge:
         model = spec.model
         if not isinstance(model, (str, ModelSpec, ClientEndpoint)):
-            return model  # made in Python; it need not be hashable
+            return model  # a Judge object; it may not be hashable
         if spec not in self._judges:
             self._judges[spec] = self._new_judge(spec, model)
         return self._judges[spec]
@@ -56,21 +56,20 @@ class Judges:
 
             return RuleJudge()
         if isinstance(model, ClientEndpoint):
-            # The class and address of a client describe it well enough for the store of a project. In memory, where
-            # tests make many clients of one class, each has answers of its own.
+            # Class and address identify a client well enough for the store of a project. In memory, where tests create
+            # many clients of one class, each has its own answers.
             return self._model_judge(spec, model, None, self.cache if self._is_stored else JudgeCache())
-        # Samples after the first are asked at the model's own temperature, unless the user fixed one.
-        is_free = model.temperature is None
-        sampling = ProviderEndpoint(model, for_sampling=True) if is_free else None
+        # Samples after the first use the model's default temperature, unless the user set one.
+        sampling = ProviderEndpoint(model, for_sampling=True) if model.temperature is None else None
         return self._model_judge(spec, ProviderEndpoint(model), sampling, self.cache)
 
     def _model_judge(self, spec: JudgeSpec, endpoint: Endpoint, sampling: Endpoint | None, cache: JudgeCache) -> Judge:
-        limited = (endpoint.address, spec.limits)
+        limiter_key = (endpoint.address, spec.limits)
         return ModelJudge(
             endpoint,
             sampling_endpoint=sampling,
             cache=cache,
-            rate_limiter=self._rate_limiters.setdefault(limited, RateLimiter(spec.limits)),
+            rate_limiter=self._rate_limiters.setdefault(limiter_key, RateLimiter(spec.limits)),
             budget=self.budget,
             timeout=spec.timeout,
         )

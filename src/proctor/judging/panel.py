@@ -1,7 +1,8 @@
 """Asks several judges, or one judge several times, and combines their results.
 
-A jury asks all judges; a cascade asks the next judge only if the score is close to the threshold. The median decides,
-and judges are not asked any more once their votes cannot change the outcome (`_votes_needed`).
+A jury asks all judges; a cascade asks the next judge only if the score is close to the threshold. The median decides. A
+mean would let one extreme vote decide. Calls cost money, so the remaining judges are not asked once their votes cannot
+change the outcome (`_votes_needed`).
 """
 
 from __future__ import annotations
@@ -37,19 +38,19 @@ class Panel:
     samples: int = 1
     """How many times each judge is asked; an odd number cannot tie."""
     mode: Literal["jury", "cascade"] = "jury"
-    """`jury`: all vote. `cascade`: the next judge is asked only when the score before is close to the threshold."""
+    """`jury`: all vote. `cascade`: the next judge is asked only if the last score is close to the threshold."""
     band: float = 0.15
-    """How close to the threshold a score must be for a cascade to go on."""
+    """How close to the threshold a score must be for a cascade to ask the next judge."""
 
     @property
     def name(self) -> str:
-        joint = " then " if self.mode == "cascade" else " + "
-        return joint.join(judge.name for judge in self.judges)
+        separator = " then " if self.mode == "cascade" else " + "
+        return separator.join(judge.name for judge in self.judges)
 
 
 @dataclass(frozen=True, slots=True)
 class Vote:
-    """One result, or why there is none."""
+    """The result of one judge, or why there is none."""
 
     judge: str
     sample: int
@@ -58,7 +59,7 @@ class Vote:
 
 
 class _Sample:
-    """A judge whose answers are cached apart from those of other samples."""
+    """A judge whose answers are cached separately from those of other samples."""
 
     def __init__(self, judge: Judge, number: int) -> None:
         self.name = judge.name
@@ -72,30 +73,30 @@ class _Sample:
 async def ask_panel(
     panel: Panel, threshold: float, assess: Callable[[Judge], Awaitable[HasScoreT | None]], votes: list[Vote]
 ) -> HasScoreT | None:
-    """The opinion that decides; every vote is added to `votes`. `None`: there was nothing to compare.
+    """The deciding result, or `None` if there is nothing to compare; every vote is added to `votes`.
 
-    The deciding opinion is the median by score, the lower one of two: it passes only if more than half of the votes do.
-    A judge that fails abstains; when all abstain, a failure is raised.
+    `assess` gets the result from one judge. The deciding result is the median by score, the lower one of two, so it
+    passes only if more than half of the votes do. A judge that fails abstains; if all abstain, a failure is raised.
     """
     stages = [panel.judges] if panel.mode == "jury" else [(judge,) for judge in panel.judges]
     failures: list[JudgeFailed] = []
-    decisive: list[HasScoreT] = []
+    deciding: list[HasScoreT] = []
     for stage in stages:
         is_last = stage is stages[-1]
         seats = [(judge, number) for judge in stage for number in range(panel.samples)]
-        heard = await _ask_stage(seats, threshold if is_last else None, assess, votes, failures)
-        if heard is None:
+        results = await _ask_stage(seats, threshold if is_last else None, assess, votes, failures)
+        if results is None:
             return None
-        decisive = heard or decisive
-        if heard and abs(_median(heard, threshold).score - threshold) > panel.band + TOLERANCE:
+        deciding = results or deciding
+        if results and abs(_median(results, threshold).score - threshold) > panel.band + TOLERANCE:
             break
-    if not decisive:
+    if not deciding:
         raise min(failures, key=_severity)
-    return _median(decisive, threshold)
+    return _median(deciding, threshold)
 
 
 def _severity(failure: JudgeFailed) -> int:
-    """Of several failures the gravest is raised: one that broke, then one that cannot tell, then a missing model."""
+    """The rank of a failure, the most severe first: an error, an abstention, a missing model."""
     return 2 if isinstance(failure, NeedsModel) else 1 if isinstance(failure, CannotTell) else 0
 
 
@@ -106,45 +107,45 @@ async def _ask_stage(
     votes: list[Vote],
     failures: list[JudgeFailed],
 ) -> list[HasScoreT] | None:
-    """The opinions of `seats`; `None` when there was nothing to compare.
+    """The results of `seats` (judges and sample numbers); `None` if there is nothing to compare.
 
-    With a threshold, the rest is not asked once it can no longer change the outcome: judge calls cost money.
+    With a threshold, the remaining seats are not asked once they cannot change the outcome.
     """
-    heard: list[HasScoreT] = []
+    results: list[HasScoreT] = []
     while seats:
-        needed = len(seats) if threshold is None else _votes_needed(heard, len(seats), threshold)
+        needed = len(seats) if threshold is None else _votes_needed(results, len(seats), threshold)
         if not needed:
             break
-        asked, seats = seats[:needed], seats[needed:]
-        replies = await _ask_all([assess(_Sample(judge, number) if number else judge) for judge, number in asked])
-        for (judge, number), reply in zip(asked, replies, strict=True):
+        batch, seats = seats[:needed], seats[needed:]
+        replies = await _ask_all([assess(_Sample(judge, number) if number else judge) for judge, number in batch])
+        for (judge, number), reply in zip(batch, replies, strict=True):
             if reply is None:
                 return None
             if isinstance(reply, JudgeFailed):
                 failures.append(reply)
                 votes.append(Vote(judge.name, number, abstained=str(reply)))
             else:
-                heard.append(reply)
+                results.append(reply)
                 votes.append(Vote(judge.name, number, reply))
-    return heard
+    return results
 
 
-def _votes_needed(heard: Sequence[HasScore], left: int, threshold: float) -> int:
-    """The least number of further votes that can settle pass or fail, if they all agree; 0 if it is settled.
+def _votes_needed(results: Sequence[HasScore], left: int, threshold: float) -> int:
+    """The least number of further votes that can decide, if they all agree; 0 if the outcome is decided.
 
-    Passed needs more than half of the votes, so it is settled when good > fails + left, and failed when
-    good + left <= fails. Each further vote also lowers `left` by one.
+    To pass takes more than half of the votes, so it passes if passed > failed + left, and fails if
+    passed + left <= failed. Each further vote also lowers `left` by one.
     """
-    good = sum(passes(opinion.score, threshold, opinion.passed) for opinion in heard)
-    fails = len(heard) - good
-    to_pass = (fails + left - good) // 2 + 1
-    to_fail = (good + left - fails + 1) // 2
+    passed = sum(passes(result.score, threshold, result.passed) for result in results)
+    failed = len(results) - passed
+    to_pass = (failed + left - passed) // 2 + 1
+    to_fail = (passed + left - failed + 1) // 2
     return max(0, min(to_pass, to_fail))
 
 
-async def _ask_all(asked: Sequence[Awaitable[HasScoreT | None]]) -> list[HasScoreT | JudgeFailed | None]:
-    """What each says, or why it abstains; any other exception is a bug of the evaluator and is raised."""
-    results = await asyncio.gather(*asked, return_exceptions=True)
+async def _ask_all(calls: Sequence[Awaitable[HasScoreT | None]]) -> list[HasScoreT | JudgeFailed | None]:
+    """The result of each call, or its `JudgeFailed`; any other exception is a bug in the evaluator and is raised."""
+    results = await asyncio.gather(*calls, return_exceptions=True)
     replies: list[HasScoreT | JudgeFailed | None] = []
     for result in results:
         if isinstance(result, BaseException) and not isinstance(result, JudgeFailed):
@@ -153,10 +154,10 @@ async def _ask_all(asked: Sequence[Awaitable[HasScoreT | None]]) -> list[HasScor
     return replies
 
 
-def _median(opinions: Sequence[HasScoreT], threshold: float) -> HasScoreT:
-    """By verdict and then by score, so that it passes only if more than half do; the lower one of two."""
+def _median(results: Sequence[HasScoreT], threshold: float) -> HasScoreT:
+    """The median by pass or fail and then by score, the lower one of two: it passes only if more than half do."""
 
-    def rank(opinion: HasScoreT) -> tuple[bool, float]:
-        return passes(opinion.score, threshold, opinion.passed), opinion.score
+    def rank(result: HasScoreT) -> tuple[bool, float]:
+        return passes(result.score, threshold, result.passed), result.score
 
-    return sorted(opinions, key=rank)[(len(opinions) - 1) // 2]
+    return sorted(results, key=rank)[(len(results) - 1) // 2]

@@ -1,6 +1,6 @@
 """Translates provider errors: which are transient, which are rate limits, and which the user has to correct.
 
-A model that refuses a setting is asked again without it; `AcceptedSettings` says what is left.
+A model that refuses a setting is asked again without it; `AcceptedSettings` has the remaining ones.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class AcceptedSettings:
     """The settings that the model accepts, as far as known."""
 
     reply: str = "schema"
-    """How the shape of a reply is asked for: `schema`, `object` (some JSON object), or `text`."""
+    """How the shape of a reply is enforced: by its `schema`, as any JSON `object`, or not at all (`text`)."""
     temperature: bool = True
 
 
@@ -47,14 +47,14 @@ def endpoint_failure(error: Exception) -> EndpointFailed:
         return EndpointFailed(f"cannot be reached: {_root_cause(error)}", transient=True)
     if isinstance(error, known.ModelAuthenticationError):
         return EndpointFailed(
-            f"refuses the key: {_provider_message(error)}; check it, and api_key_env where base_url is given"
+            f"rejects the API key: {_provider_message(error)}; check the key, and api_key_env if you set base_url"
         )
     if isinstance(error, known.ModelNotFoundError):
         return EndpointFailed(f"was not found: {_provider_message(error)}; check the model's name and the address")
     if isinstance(error, known.ModelContextWindowExceededError):
-        return EndpointFailed(f"got more text than it can read: {_provider_message(error)}")
+        return EndpointFailed(f"got more text than its context window holds: {_provider_message(error)}")
     if isinstance(error, known.ModelRequestRejectedError):
-        return EndpointFailed(f"refuses the request: {_provider_message(error)}")
+        return EndpointFailed(f"rejects the request: {_provider_message(error)}")
     if isinstance(error, (known.ModelUnavailableError, known.ModelServerError)):
         return EndpointFailed(
             f"failed with a server error: {_provider_message(error)}", transient=True, retry_after=error.retry_after
@@ -68,7 +68,7 @@ def _other_failure(error: Exception, known: Any) -> EndpointFailed:
             f"answered with {_provider_message(error)}", transient=is_transient_status(error.status_code)
         )
     if isinstance(error, known.ModelAPIError):  # a body that is not JSON: most likely cut off
-        return EndpointFailed(f"sent an answer that cannot be read: {_provider_message(error)}", transient=True)
+        return EndpointFailed(f"sent an unreadable answer: {_provider_message(error)}", transient=True)
     if isinstance(error, IndexError):  # the library takes the first choice without a check
         return EndpointFailed("sent an answer without a completion", transient=True)
     if isinstance(error, (AttributeError, TypeError, KeyError)):  # nor does it check their shape
@@ -76,12 +76,12 @@ def _other_failure(error: Exception, known: Any) -> EndpointFailed:
     if isinstance(error, known.UnexpectedModelBehavior):
         return EndpointFailed(f"sent something that is not a completion; check the address: {_provider_message(error)}")
     if isinstance(error, (UsageError, known.UserError)):
-        return EndpointFailed(f"cannot be asked: {_provider_message(error)}")
+        return EndpointFailed(f"cannot be used: {_provider_message(error)}")
     return EndpointFailed(f"failed with {type(error).__name__}: {_provider_message(error)}")
 
 
 def fallback_settings(error: Exception, accepted: AcceptedSettings) -> AcceptedSettings | None:
-    """The settings without the one that the model refuses; `None` when the error has another reason."""
+    """The settings without the one that the model refuses; `None` if the error has another cause."""
     from pydantic_ai import exceptions as known
 
     special = (known.ModelAuthenticationError, known.ModelNotFoundError, known.ModelContextWindowExceededError)
@@ -101,8 +101,8 @@ def _provider_message(error: Exception) -> str:
     """The provider's message without the wrapping of the library."""
     body = getattr(error, "body", None)
     status = getattr(error, "status_code", None)
-    said = _message(body) or str(error)
-    return to_text(" ".join(f"HTTP {status}, {said}".split() if status else said.split()), MAX_MESSAGE)
+    message = _message(body) or str(error)
+    return to_text(" ".join(f"HTTP {status}, {message}".split() if status else message.split()), MAX_MESSAGE)
 
 
 def _message(body: Any) -> str:
@@ -120,7 +120,7 @@ def _message(body: Any) -> str:
 
 def _root_cause(error: BaseException) -> str:
     """The first cause: the library itself says only `Connection error.`"""
-    seen = error
-    while seen.__cause__ is not None:
-        seen = seen.__cause__
-    return to_text(f"{type(seen).__name__}: {seen}" if str(seen) else type(seen).__name__, MAX_MESSAGE)
+    cause = error
+    while cause.__cause__ is not None:
+        cause = cause.__cause__
+    return to_text(f"{type(cause).__name__}: {cause}" if str(cause) else type(cause).__name__, MAX_MESSAGE)

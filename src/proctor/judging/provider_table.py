@@ -1,6 +1,6 @@
-"""The providers of judges, one row each: what has to be installed, where key and address come from, its other names.
+"""The providers of judges, one row each: packages, variables for key and address, and other names.
 
-To add a provider that `pydantic-ai-slim` knows, add a row to `PROVIDERS`.
+To add a provider that `pydantic-ai-slim` supports, add a row to `PROVIDERS`.
 """
 
 from __future__ import annotations
@@ -18,33 +18,33 @@ from proctor.version import install_command
 
 LIBRARY = "pydantic_ai"
 ANTHROPIC_MAX_TOKENS = 16_000
-"""For Anthropic; the library would set the greatest possible value."""
+"""For Anthropic, whose API requires a limit; the library would set the highest possible one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """One provider, under the name people write before the colon."""
+    """One provider, under the name that users write before the colon."""
 
     module: str = "openai"
-    """The provider's own package, which has to be there."""
+    """The provider's own package, which must be installed."""
     extra: str = "judge"
-    """What to install: an extra of this package, or of `pydantic-ai-slim` where it begins with `+`."""
+    """What to install: an extra of this package, or of `pydantic-ai-slim` if it starts with `+`."""
     keys: tuple[str, ...] = ()
-    """The variables that may hold the key; empty where it is found in other ways, or none is needed."""
+    """The variables that may hold the key; empty if it is found in another way or not needed."""
     addresses: tuple[str, ...] = ()
-    """The variables that may hold the address; where one is set, a key may not be needed."""
+    """The variables that may hold the address; if one is set, a key may not be needed."""
     takes_base_url: bool = True
-    """Whether the user can give another address."""
+    """Whether the user can set another address."""
     needs_address: bool = False
-    """Whether it has no address unless the user or a variable gives one."""
+    """Whether the user or a variable must set the address."""
     default_address: str | None = None
-    """Where it is asked if neither the user nor a variable gives an address, and the library knows none."""
+    """The address if neither the user nor a variable sets one, and the library has none."""
     max_tokens: int | None = None
-    """The longest reply that is asked for unless the user says, if the API requires a number."""
+    """The default limit on the tokens of a reply, if the API requires one."""
     suggestion: str = "MODEL"
-    """A model to name in hints; of most providers the user has to know one."""
+    """A model to name in hints; a placeholder for most providers."""
     aliases: tuple[str, ...] = ()
-    """Other names that people write before the colon."""
+    """Other names that users write before the colon."""
 
     @property
     def install_command(self) -> str:
@@ -115,19 +115,19 @@ PROVIDERS: Final[Mapping[str, Provider]] = {
 ALIASES: Final[Mapping[str, str]] = {alias: name for name, row in PROVIDERS.items() for alias in row.aliases}
 
 
-def parse_model_name(named: str) -> tuple[str, str]:
-    """Provider and model of `provider:model`; raises `UsageError` for what names no provider."""
-    provider, colon, model = named.partition(":")
+def parse_model_name(name: str) -> tuple[str, str]:
+    """Provider and model of `provider:model`; raises `UsageError` for an unknown provider."""
+    provider, colon, model = name.partition(":")
     provider = provider.strip().lower()
     if provider.startswith("gateway/"):
         raise UsageError(
-            f"the judge {named!r} goes through a gateway that sees everything it is asked; name the provider itself, "
-            f"as {provider.removeprefix('gateway/')}:{model}"
+            f"the judge {name!r} uses a gateway, which sees all prompts; name the provider itself: "
+            f"{provider.removeprefix('gateway/')}:{model}"
         )
     provider = ALIASES.get(provider, provider)
     if not colon or not model.strip():
         raise UsageError(
-            f"the judge {named!r} is not of the form provider:model; write for example openai:gpt-5-mini, "
+            f"the judge {name!r} is not of the form provider:model; write for example openai:gpt-5-mini, "
             "anthropic:claude-sonnet-5, ollama:qwen3, or rules"
         )
     if provider not in PROVIDERS:
@@ -137,7 +137,7 @@ def parse_model_name(named: str) -> tuple[str, str]:
 
 
 def available_judges() -> list[tuple[str, str]]:
-    """What to write to use the keys that are set in the environment, and the variable of each."""
+    """The judges whose keys are set in the environment, as users write them, each with its variable."""
     found: dict[str, str] = {}
     for provider, row in PROVIDERS.items():
         for variable in row.keys:
@@ -147,33 +147,33 @@ def available_judges() -> list[tuple[str, str]]:
 
 
 def require_packages(provider: str) -> None:
-    """Raise `UsageError` with what to install, before anything is asked."""
+    """Raise `UsageError` with what to install if a package of the provider is missing."""
     row = PROVIDERS[provider]
     if not (_is_installed(LIBRARY) and _is_installed(row.module)):
-        raise UsageError(f"a judge of {provider} needs more packages: {row.install_command}")
+        raise UsageError(f"a judge from {provider} needs more packages: {row.install_command}")
 
 
-def require_address(provider: str, given: str | None) -> None:
-    """Raise `UsageError` where an address is missing, or has no meaning."""
+def require_address(provider: str, address: str | None) -> None:
+    """Raise `UsageError` if an address is missing, or is set for a provider with a fixed one."""
     row = PROVIDERS[provider]
-    if given is None and row.needs_address and not any(os.environ.get(name) for name in row.addresses):
+    if address is None and row.needs_address and not any(os.environ.get(name) for name in row.addresses):
         variables = f", or set {' or '.join(row.addresses)}" if row.addresses else ""
         raise UsageError(f"{provider} has no default address; set base_url{variables}")
-    if given is not None and not row.takes_base_url:
+    if address is not None and not row.takes_base_url:
         raise UsageError(
-            f"{provider} is at one address only, so base_url has no meaning for it; for another row that speaks "
-            "OpenAI's language, write openai:MODEL with that base_url"
+            f"{provider} has a fixed address; remove base_url, or write openai:MODEL for an OpenAI-compatible server "
+            "at that address"
         )
 
 
 def require_key(provider: str) -> None:
-    """Raise `UsageError` with the variable to set, where the provider cannot be asked without."""
+    """Raise `UsageError` with the variable to set if the provider needs a key and none is set."""
     row = PROVIDERS[provider]
-    instead = () if row.needs_address else row.addresses
-    if row.keys and not any(os.environ.get(name) for name in (*row.keys, *instead)):
+    substitutes = () if row.needs_address else row.addresses
+    if row.keys and not any(os.environ.get(name) for name in (*row.keys, *substitutes)):
         raise UsageError(
-            f"asking {provider} as a judge needs a key: set {' or '.join(row.keys)}, or name another variable "
-            "with api_key_env"
+            f"asking {provider} as a judge needs a key: set {' or '.join(row.keys)}, or name another variable with "
+            "api_key_env"
         )
 
 
@@ -181,13 +181,13 @@ def address_problem(address: str) -> str:
     """What is wrong with a base URL; empty if nothing is. A key in it would be shown in reports."""
     try:
         parts = urlsplit(address)
-        is_sound = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+        is_valid = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
     except ValueError:
-        return "must be an address that begins with http:// or https://"
-    if not is_sound:
-        return "must be an address that begins with http:// or https://"
+        return "must start with http:// or https://"
+    if not is_valid:
+        return "must start with http:// or https://"
     if parts.username or parts.password or parts.query:
-        return "must hold no key or password; name the variable that does with api_key_env"
+        return "must not contain a key or password; put the key in a variable and name that in api_key_env"
     return ""
 
 

@@ -1,7 +1,8 @@
-"""The questions that several evaluators share, so that one cached answer serves them all.
+"""The questions that several evaluators share, so that they use one cached answer.
 
-The rule-based judge knows these kinds too, and `choose` asks for one of a few choices. Items are numbered from 1 in the
-prompt, and a reply must have each exactly once. A reason comes before its verdict: a model reasons as it writes.
+The rule-based judge has rules for these kinds, too. `choose` builds a question with a few choices. Items are numbered
+from 1 in the prompt, and a reply must have each exactly once. A reason comes before its verdict, because a model
+reasons while it writes.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ YesNo = Annotated[Literal["yes", "no"], BARE]
 
 
 class AbstainableReply(BaseModel):
-    """A verdict that a judge may leave open."""
+    """A verdict that a judge may leave undecided."""
 
     unclear: SkipJsonSchema[bool] = False
-    """Whether the judge could not tell; only the rule-based judge says so, and the verdict beside it is no verdict."""
+    """Whether the judge could not decide; only the rule-based judge sets it, and the verdict then means nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +46,8 @@ class EachOnce:
         numbers = sorted(item.number for item in getattr(reply, self.field))
         if numbers == list(range(1, self.count + 1)):
             return None
-        said = f"exactly one entry for each number from 1 to {self.count}; it has {numbers[:50]}"
-        return f"{self.field} must have {said}"
+        expected = f"exactly one entry for each number from 1 to {self.count}"
+        return f"{self.field} must have {expected}; it has {numbers[:50]}"
 
 
 def _not_empty(field: str, complaint: str) -> Any:
@@ -55,15 +56,13 @@ def _not_empty(field: str, complaint: str) -> Any:
 
 
 def _every_passage(count: int) -> Any:
-    """A check that the reply has each passage, and none that does not exist."""
+    """A check that the reply has each passage, and no others."""
 
     def check(reply: PassageSentences) -> str | None:
         numbers = {sentence.passage for sentence in reply.sentences}
         if numbers == set(range(1, count + 1)):
             return None
-        return (
-            f"sentences must speak of each passage from 1 to {count} and no other; they speak of {sorted(numbers)[:50]}"
-        )
+        return f"sentences must have each passage from 1 to {count} and no other; they have {sorted(numbers)[:50]}"
 
     return check
 
@@ -97,7 +96,7 @@ class Statements(BaseModel):
 
 
 def statements(question: str, answer: str) -> Question[Statements]:
-    """What the answer says, and whether each part addresses the question: for relevancy and faithfulness alike."""
+    """The statements of the answer, and whether each addresses the question; for relevancy and faithfulness."""
     return Question(
         kind="statements",
         version=2,
@@ -134,9 +133,9 @@ class ClaimVerdicts(AbstainableReply):
 def claims(statements: Sequence[str], passages: Sequence[str], known: Sequence[str] = ()) -> Question[ClaimVerdicts]:
     """Which statements the passages support, which they contradict, and which they do not mention.
 
-    `known` is what the user said: a statement may repeat it.
+    `known` are the user's messages: a statement may repeat them.
     """
-    given = {"known": list(known)} if known else {}
+    known_texts = {"known": list(known)} if known else {}
     return Question(
         kind="claims",
         version=3,
@@ -146,7 +145,7 @@ def claims(statements: Sequence[str], passages: Sequence[str], known: Sequence[s
             "number, date, name or unit, or the opposite. 'unmentioned': the passages neither state it nor rule it "
             "out, even if it is true. Use only the passages, not your own knowledge." + (_KNOWN if known else "")
         ),
-        material={"passage": list(passages), **given, "statement": list(statements)},
+        material={"passage": list(passages), **known_texts, "statement": list(statements)},
         reply=ClaimVerdicts,
         check=EachOnce(len(statements)),
     )
@@ -166,8 +165,8 @@ _KNOWN = " The known texts are what the user said; they count as if a passage sa
 
 
 def agreements(answer: str, passages: Sequence[str], known: Sequence[str] = ()) -> Question[PassageVerdicts]:
-    """Which passages the answer agrees with; leaving something out is no disagreement, nor is repeating `known`."""
-    given = {"known": list(known)} if known else {}
+    """Which passages the answer agrees with; it may leave things out, and repeat `known`."""
+    known_texts = {"known": list(known)} if known else {}
     return Question(
         kind="agreements",
         version=3,
@@ -176,7 +175,7 @@ def agreements(answer: str, passages: Sequence[str], known: Sequence[str] = ()) 
             "something that the passage contradicts, 'yes' otherwise. Leaving something out is not a disagreement."
             + (_KNOWN if known else "")
         ),
-        material={"passage": list(passages), **given, "answer": answer},
+        material={"passage": list(passages), **known_texts, "answer": answer},
         reply=PassageVerdicts,
         check=EachOnce(len(passages)),
     )
@@ -262,7 +261,7 @@ class Comparison(AbstainableReply):
 
 
 def comparison(question: str, reference: str, answer: str) -> Question[Comparison]:
-    """What answer and reference have in common, and what each has alone."""
+    """The statements that answer and reference share, and those that only one of them makes."""
     return Question(
         kind="comparison",
         version=1,
@@ -274,14 +273,14 @@ def comparison(question: str, reference: str, answer: str) -> Question[Compariso
         ),
         material={"question": question, "reference": reference, "answer": answer},
         reply=Comparison,
-        check=_says_something,
+        check=_has_statements,
         check_sources=FromEitherText(question, reference, answer),
     )
 
 
 @dataclass(frozen=True, slots=True)
 class FromEitherText:
-    """A check that every statement is from the text that it is said to be from."""
+    """A check that every statement is from the text that it is listed under."""
 
     question: str
     reference: str
@@ -297,7 +296,7 @@ class FromEitherText:
         )
 
 
-def _says_something(reply: Comparison) -> str | None:
+def _has_statements(reply: Comparison) -> str | None:
     if reply.shared or reply.only_answer or reply.only_reference:
         return None
     return "every statement of both texts must be in one of shared, only_answer, only_reference; all three are empty"
@@ -342,7 +341,10 @@ def choose(
     material: Mapping[str, Texts],
     version: int = 1,
 ) -> Question[Choice]:
-    """A question whose `choices` each have a meaning, which may be empty where the instructions say it."""
+    """A question with one of `choices` as its answer.
+
+    `choices` maps each name to its meaning, which may be empty if the instructions explain it.
+    """
     listed = "\n".join(f"- {name}: {meaning}" if meaning else f"- {name}" for name, meaning in choices.items())
     return Question(
         kind=kind,
@@ -355,11 +357,11 @@ def choose(
 
 @functools.cache
 def _choice_reply(names: tuple[str, ...]) -> type[Choice]:
-    """The shape of a reply that can only be one of `names`; models may write them in other case and with full stops."""
+    """The shape of a reply with one of `names`; models may write them in another case or with full stops."""
     by_plain_name = {bare_word(name): name for name in reversed(names)}
 
-    def recognised(value: Any) -> Any:
+    def normalize(value: Any) -> Any:
         return value if value in names or not isinstance(value, str) else by_plain_name.get(bare_word(value), value)
 
-    field: Any = (Annotated[Literal[names], BeforeValidator(recognised)], Field(description="the one choice made"))
+    field: Any = (Annotated[Literal[names], BeforeValidator(normalize)], Field(description="the one choice made"))
     return create_model("Choice", __base__=Choice, choice=field)

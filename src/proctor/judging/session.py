@@ -1,7 +1,7 @@
-"""What holds while an evaluator runs: who judges, the threshold of its score, and what its judges share.
+"""The judge session of a running evaluator: its judge, the threshold of its score, and the judges of the run.
 
-It is a context variable, so that evaluators of concurrent trials never see each other's. The engine sets it for each
-evaluator that it calls; an evaluator that Python calls directly has the session of the process.
+It is a context variable, so that evaluators of concurrent trials do not see each other's. The engine sets it for each
+evaluator that it calls. An evaluator that Python code calls directly has the session of the process.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from proctor.judging.judges import Judges
 
 @dataclass(frozen=True, slots=True)
 class JudgeSession:
-    """What holds while one evaluator runs."""
+    """The judge of one running evaluator, and what it needs to ask it."""
 
     judges: Judges
     sources: JudgeSources = NO_SOURCES
-    """Where a judge may be named, for evaluators that an evaluator calls itself."""
+    """The places that may name a judge, for evaluators that this evaluator calls."""
     choice: JudgeChoice | None = None
-    """Who judges for the evaluator that the engine calls, as the plan decided."""
+    """The judge that the plan chose for this evaluator."""
     threshold: float | None = None
-    """The threshold of the score; `None` if the caller will compare with whatever it likes."""
+    """The threshold of the score; `None` if the caller compares the score itself."""
 
     def choice_for(self, own: WrittenJudge | None) -> JudgeChoice:
-        """Who judges for an evaluator that says `own` about its judge.
+        """The judge of an evaluator with the settings `own`.
 
-        That is what the plan decided for this evaluator. One that it calls in turn has the same judge, unless it says
-        something about its judge too.
+        For the evaluator that the engine calls, the plan has chosen it. An evaluator that this one calls has the same
+        judge, unless it has its own settings.
         """
         if self.choice is not None and (own is None or own == self.choice.own):
             return self.choice
@@ -51,7 +51,7 @@ _SESSION: ContextVar[JudgeSession | None] = ContextVar("proctor_judge_session", 
 
 @contextmanager
 def judge_session(session: JudgeSession) -> Iterator[None]:
-    """Evaluators that are called inside have this session."""
+    """Use this session for the evaluators called inside."""
     token = _SESSION.set(session)
     try:
         yield
@@ -60,12 +60,12 @@ def judge_session(session: JudgeSession) -> Iterator[None]:
 
 
 def engine_session() -> JudgeSession | None:
-    """The session that the engine set; `None` for an evaluator that Python calls directly."""
+    """The session that the engine set; `None` for an evaluator that Python code calls directly."""
     return _SESSION.get()
 
 
 def current_session() -> JudgeSession:
-    """The engine's session; for an evaluator that Python calls directly, one with the judges of this process."""
+    """The engine's session; for an evaluator that Python code calls directly, one with the judges of the process."""
     return engine_session() or JudgeSession(_process_judges(), environment_sources())
 
 

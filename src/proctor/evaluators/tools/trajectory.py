@@ -1,6 +1,6 @@
 """The evaluator Trajectory: tool calls as steps in a partial order.
 
-Calls inside a call (an agent used as a tool) form a level of their own. Each level is aligned with its steps by
+Calls inside a call (an agent used as a tool) form a separate level. Each level is aligned with its steps by
 `steps.align`, inner levels first, since the result inside a call counts for half of its worth.
 """
 
