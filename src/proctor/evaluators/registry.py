@@ -66,7 +66,7 @@ class ResolvedEvaluator:
     """The part of the output that it scores."""
 
     asks_model: bool = False
-    """Whether it asks a model of its own that costs time and money; local embeddings do not."""
+    """Whether it asks a model other than the judge that costs time and money; local embeddings do not."""
 
     @property
     def needs_model(self) -> bool:
