@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from proctor.agents.reply import ToolCall
-from proctor.base.json_data import Json
+from proctor.base.json_data import UNSET, Json
 from proctor.cases.matchers import Equals, Ignore
 from proctor.cases.suite import ExpectedCall
 from proctor.evaluators.tools.calls import expand_counts, match_matrix, name_matrix, wrong_arguments
@@ -117,7 +117,8 @@ def _is_of_turn(score: Score, trial: TrialResult, turn: int) -> bool:
 
 def has_plain_arguments(expected: ExpectedCall) -> bool:
     """Whether a call can be compared with it without running a pattern, a predicate or other code of a suite."""
-    return all(isinstance(matcher, (Equals, Ignore)) for matcher in (expected.args or {}).values())
+    plain = all(isinstance(matcher, (Equals, Ignore)) for matcher in (expected.args or {}).values())
+    return plain and expected.result is UNSET  # a result may hold patterns
 
 
 def _pair_by_arguments(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall]) -> list[CallPair]:

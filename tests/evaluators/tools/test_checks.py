@@ -15,7 +15,7 @@ from proctor.cases.suite import EvaluatorSpec, ExpectedCall
 from proctor.evaluators.evaluable import Evaluable
 from proctor.evaluators.evaluation import NothingToCompare
 from proctor.evaluators.registry import resolve_evaluator
-from proctor.evaluators.tools.checks import ExpectedTools, FinalState, ForbiddenTools, ToolCount
+from proctor.evaluators.tools.checks import ExpectedTools, FinalState, ForbiddenTools, ToolCount, ToolTrajectory
 
 
 def named(*names: str) -> list[ExpectedCall]:
@@ -289,3 +289,30 @@ def test_an_actual_call_moves_along_a_long_chain_to_make_room() -> None:
     chain = [ExpectedCall("a", {"id": OneOf([index, index + 1])}) for index in range(size)]
     calls = [ToolCall("a", {"id": index}) for index in range(size + 1)]
     assert ExpectedTools()(seen([*chain, ExpectedCall("a", {"id": OneOf([0, size])})], *calls)).score == 1.0
+
+
+RESULTS = [
+    (5, ToolCall("f", result=5), True),
+    (5, ToolCall("f", result=7), False),
+    (5, ToolCall("f", error="timed out"), False),
+    (None, ToolCall("f", error="timed out"), False),
+    (None, ToolCall("f"), True),
+    ({"total": {"$one_of": [5, 6]}, "at": {"$ignore": True}}, ToolCall("f", result={"total": 6, "at": "noon"}), True),
+    ({"total": {"$one_of": [5, 6]}}, ToolCall("f", result={"total": 4}), False),
+]
+
+
+@pytest.mark.parametrize("evaluator", [ExpectedTools(), ToolTrajectory(), ToolTrajectory(match="ANY_ORDER")])
+@pytest.mark.parametrize(("result", "call", "passes"), RESULTS)
+@pytest.mark.parametrize("args", [None, {}])
+def test_a_call_with_another_result_than_the_expected_does_not_count(
+    evaluator: Any, result: Any, call: ToolCall, passes: bool, args: Any
+) -> None:
+    evaluation = evaluator(seen([ExpectedCall("f", args, result=result)], call))
+    assert evaluation.score == float(passes), evaluation.reasoning
+    assert passes or "f: result" in evaluation.reasoning
+
+
+def test_names_alone_do_not_compare_results() -> None:
+    expected = [ExpectedCall("f", {"a": 1}, result=5)]
+    assert ToolTrajectory(ignore_args=True)(seen(expected, ToolCall("f", result=7))).score == 1.0

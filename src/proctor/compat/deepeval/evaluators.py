@@ -10,7 +10,6 @@ from pydantic import BaseModel, Field
 
 from proctor.agents.reply import ToolCall
 from proctor.base.json_data import UNSET
-from proctor.cases.matchers import Difference, Equals, InvalidMatcher, Matcher, differences_of, json_equal, parse
 from proctor.cases.suite import ExpectedCall
 from proctor.evaluators.agent import case_material
 from proctor.evaluators.declaration import evaluator
@@ -27,14 +26,15 @@ from proctor.evaluators.judged_evaluator import (
 )
 from proctor.evaluators.material import answer_text, nonblank_passages, user_messages
 from proctor.evaluators.tools.calls import (
+    argument_differences,
     counted_calls,
     credit_matrix,
     expand_counts,
     expected_calls,
     expected_text,
-    mismatches,
     name_matrix,
     require_failed_calls,
+    result_differences,
     wrong_arguments,
 )
 from proctor.evaluators.tools.differences import Differences, differences, fault
@@ -76,6 +76,8 @@ class ToolCorrectness:
 
     def __call__(self, evaluable: Evaluable) -> Evaluation:
         expected = expected_calls(evaluable)
+        if not self.compare_results:
+            expected = tuple(replace(call, result=UNSET) for call in expected)
         places = counted_calls(evaluable.tool_calls, self.failed_calls)
         actual = [evaluable.tool_calls[index] for index in places]
         if not expected:
@@ -113,7 +115,7 @@ class ToolCorrectness:
         """Whether the two calls may be paired."""
         if not expected.accepts_name(call.name):
             return False
-        return not self.compare_results or not any(_differences(expected, call))
+        return not self.compare_results or not any(result_differences(expected, call))
 
     def _pair(self, pairable: Weights, pair_credits: Weights) -> Pairs:
         if self.exact:
@@ -140,20 +142,9 @@ class ToolCorrectness:
 
     def _reasons(self, expected: ExpectedCall, call: ToolCall) -> Iterator[str]:
         if self.compare_arguments:
-            yield from mismatches(expected, call)
+            yield from map(str, argument_differences(expected, call))
         if self.compare_results:
-            yield from map(str, _differences(expected, call))
-
-
-def _differences(expected: ExpectedCall, call: ToolCall) -> Iterator[Difference]:
-    """How the result of a call differs from the expected one, which may contain matchers."""
-    if expected.result is UNSET or json_equal(expected.result, call.result):
-        return
-    try:
-        matcher: Matcher = parse(expected.result)
-    except InvalidMatcher:  # from DeepEval, where a key with a `$` is an ordinary key
-        matcher = Equals(expected.result)
-    yield from differences_of(matcher, call.result, "result")
+            yield from map(str, result_differences(expected, call))
 
 
 @evaluator(family="passages", needs="passages", judge="rules or model", variant_of="Faithfulness")

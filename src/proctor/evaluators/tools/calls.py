@@ -1,6 +1,6 @@
 """Compares one actual tool call with one expected call: does it match, what differs, how much is right?
 
-`matches` is the strict answer, `argument_differences` says why not, and `credit` gives partial credit by argument. The
+`matches` is the strict answer, `call_differences` says why not, and `credit` gives partial credit by argument. The
 matrices apply them to all pairs, as weights for `pairing.py`.
 """
 
@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from proctor.agents.reply import ToolCall
-from proctor.base.json_data import Json
+from proctor.base.json_data import UNSET, Json, to_text
 from proctor.cases.matchers import (
     Difference,
     Equals,
+    InvalidMatcher,
     Matcher,
     MaybeAbsent,
     ObjectOf,
@@ -23,6 +24,7 @@ from proctor.cases.matchers import (
     json_equal,
     literal,
     may_be_absent,
+    parse,
     unexpected_keys,
 )
 from proctor.cases.suite import ExpectedCall
@@ -87,9 +89,31 @@ def argument_differences(expected: ExpectedCall, call: ToolCall) -> Iterator[Dif
         yield from unexpected_keys(arguments, matchers, "")
 
 
+def result_differences(expected: ExpectedCall, call: ToolCall) -> Iterator[Difference]:
+    """Each place where the result of a call differs from the expected one, if there is one."""
+    if expected.result is UNSET:
+        return
+    if call.error is not None:
+        yield Difference("result", f"the call ended in an error: {to_text(call.error, 200)}")
+        return
+    if json_equal(expected.result, call.result):
+        return
+    try:
+        matcher: Matcher = parse(expected.result)
+    except InvalidMatcher:  # from a tool where a key with a `$` is an ordinary key
+        matcher = Equals(expected.result)
+    yield from differences_of(matcher, call.result, "result")
+
+
+def call_differences(expected: ExpectedCall, call: ToolCall) -> Iterator[Difference]:
+    """Each place where the arguments or the result of a call differ from the expected ones."""
+    yield from argument_differences(expected, call)
+    yield from result_differences(expected, call)
+
+
 def mismatches(expected: ExpectedCall, call: ToolCall) -> Iterator[str]:
     """The differences in words: `payment[1].amount: 5 → 55`."""
-    return map(str, argument_differences(expected, call))
+    return map(str, call_differences(expected, call))
 
 
 def wrong_arguments(expected: ExpectedCall, call: ToolCall) -> dict[str, str]:
@@ -135,7 +159,7 @@ def match_matrix(expected: Sequence[ExpectedCall], actual: Sequence[ToolCall]) -
 def _literal_key(expected: ExpectedCall) -> object | None:
     """The content of the only calls that match; None if calls with another content may match too."""
     rules = expected.args
-    if rules is None or expected.substring or expected.extra_args:
+    if rules is None or expected.substring or expected.extra_args or expected.result is not UNSET:
         return None
     values = {name: matcher.value for name, matcher in rules.items() if type(matcher) is Equals}
     return (expected.name, None, hashable_key(values)) if len(values) == len(rules) else None
@@ -157,8 +181,8 @@ def name_matrix(expected: Sequence[ExpectedCall], actual: Sequence[ToolCall]) ->
 
 
 def matches(expected: ExpectedCall, call: ToolCall) -> bool:
-    """Whether a call has the expected name and arguments."""
-    return expected.accepts_name(call.name) and next(argument_differences(expected, call), None) is None
+    """Whether a call has the expected name and arguments, and the expected result if there is one."""
+    return expected.accepts_name(call.name) and next(call_differences(expected, call), None) is None
 
 
 def credit(expected: ExpectedCall, call: ToolCall) -> float:

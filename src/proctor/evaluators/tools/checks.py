@@ -41,7 +41,7 @@ from proctor.evaluators.values import require_bool
 _ORDERS = ("EXACT", "IN_ORDER", "ANY_ORDER")
 
 
-@evaluator(family="tools", needs="tools", threshold=1.0, version=2)
+@evaluator(family="tools", needs="tools", threshold=1.0, version=3)
 @dataclass(frozen=True, slots=True)
 class ToolTrajectory:
     """The agent made the expected tool calls: exactly these, in order, or in any order.
@@ -132,7 +132,7 @@ def _precision_and_recall(matched: int, expected: int, actual: int) -> dict[str,
     return {"matched": matched, "precision": precision, "recall": recall, "f1": f1}
 
 
-@evaluator(family="tools", needs="tools", threshold=1.0)
+@evaluator(family="tools", needs="tools", threshold=1.0, version=2)
 @dataclass(frozen=True, slots=True)
 class ExpectedTools:
     """The agent called each expected tool at least as often as expected. Other calls are allowed.
