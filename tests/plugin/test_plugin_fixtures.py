@@ -379,3 +379,23 @@ def test_the_judge_of_the_command_line_judges_in_ordinary_tests_too(pytester: py
     pytester.makepyfile("import os\ndef test_it(): assert os.environ['PROCTOR_JUDGE'] == 'rules'")
 
     pytester.runpytest("--proctor-judge", "rules").assert_outcomes(passed=1)
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("options", [(), ("-n", "2")])
+def test_cases_that_no_test_asked_for_are_not_missing_in_the_summary(
+    project: pytest.Pytester, options: tuple[str, ...]
+) -> None:
+    cases = ", ".join(f'{{"id": "{name}", "input": "{name}", "expected": "{name.upper()}"}}' for name in "abc")
+    (project.path / "faq.json").write_text(f'{{"agent": "agent.py:agent", "cases": [{cases}]}}')
+    for name in "ab":
+        (project.path / f"test_{name}.py").write_text(
+            f"def test_{name}(proctor_run): proctor_run('faq.json', case='{name}').assert_passed()\n"
+        )
+
+    done = project.runpytest_subprocess(*options)
+
+    done.assert_outcomes(passed=2)
+    done.stdout.fnmatch_lines(["*PASSED*2 of 2 cases passed*"])
+    done.stdout.no_fnmatch_line("*not made*")
+    done.stdout.no_fnmatch_line("*ERROR*")

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, overload
 
@@ -183,15 +184,16 @@ def proctor_run(config: pytest.Config, module: Path, source: Any, case: str | No
         infos: list[SuiteInfo] = []
         for suite in read_suites(source, module):
             plan = session.plan(suite, agent if agent is not None else session.settings.agent_for(suite.agent))
-            plan = plan.with_suites(lambda item: session.add_suite(item, item.planned))
+            in_case = {(trial.case.id, trial.number) for trial in plan.trials if case is None or trial.case.id == case}
+            if not in_case:
+                pytest.fail(f"{suite.name} has no case {case!r}", pytrace=False)
+            plan = plan.with_suites(partial(session.add_suite, trials=in_case))
             start = FIRST_FIXTURE_POSITION + len(trials)
             selected = [
                 replace(trial, position=start + trial.position)
                 for trial in plan.trials
-                if case is None or trial.case.id == case
+                if (trial.case.id, trial.number) in in_case
             ]
-            if not selected:
-                pytest.fail(f"{suite.name} has no case {case!r}", pytrace=False)
             done = session.runs.run_trials(selected)
             trials += [done[trial.address] for trial in selected if trial.address in done]
             infos += [replace(item.info, planned=len(selected)) for item in plan.suites]

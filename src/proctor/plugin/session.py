@@ -8,7 +8,7 @@ other items find their trials ready.
 from __future__ import annotations
 
 import json
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from proctor.cases.identity import TrialAddress
 from proctor.cases.suite import Suite
 from proctor.plugin.items import TrialItem
 from proctor.plugin.session_report import complete_report, is_inconclusive, print_summary
-from proctor.plugin.session_run import ProcessSummary, SessionRun
+from proctor.plugin.session_run import ProcessSummary, SessionRun, TrialKey
 from proctor.plugin.settings import SessionSettings
 from proctor.plugin.startup import SESSION
 from proctor.plugin.trial_output import TrialError
@@ -91,8 +91,8 @@ class ProctorSession:
             self._agents[key] = resolve_agent(suite.agent, suite.base)
         return self._agents[key]
 
-    def add_suite(self, planned: PlannedSuite, trials: int) -> PlannedSuite:
-        """Add a suite to the session's run; returns it with a unique name."""
+    def add_suite(self, planned: PlannedSuite, trials: Iterable[TrialKey]) -> PlannedSuite:
+        """Add a suite and these of its trials to the session's run; returns it with a unique name."""
         other = self.runs.suite_named(planned.suite.name)
         if other is not None and other.suite.path != planned.suite.path:
             name = f"{planned.suite.name} ({self._location(planned.suite)})"
@@ -117,7 +117,9 @@ class ProctorSession:
                 suite = item.planned.suite.suite
                 by_suite.setdefault((suite.path, suite.name), []).append(item)
         for items in by_suite.values():
-            planned = self.add_suite(items[0].planned.suite, len(items))
+            planned = self.add_suite(
+                items[0].planned.suite, [(item.planned.case.id, item.planned.number) for item in items]
+            )
             for item in items:
                 item.planned = replace(item.planned, suite=planned)
             self._waiting[planned.suite.name] = {item.planned.address: item.planned for item in items}

@@ -11,10 +11,10 @@ from __future__ import annotations
 import contextlib
 import shutil
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from proctor.base.errors import StoreError
 from proctor.base.event_loops import run_in_session_loop
@@ -39,6 +39,10 @@ EXHAUSTED_BUDGET_USD = 1e-9
 """A budget that is spent: trials without a cost can still run, and the next one with a cost is the last."""
 
 
+TrialKey: TypeAlias = tuple[str, int]
+"""The id of a case and the number of a trial, which identify a trial in a suite."""
+
+
 @dataclass(frozen=True, slots=True)
 class ProcessSummary:
     """The results of one process of a session, for the process that prints the summary."""
@@ -51,6 +55,8 @@ class ProcessSummary:
     """Whether it ran any trial; collecting suites alone does not make a run."""
     rerun_trials: int = 0
     """The number of trials that were replaced because pytest re-ran their test."""
+    planned: Mapping[str, Sequence[Sequence[str | int]]] = field(default_factory=dict)
+    """Per suite, the trials that the process asked for: the id of the case and the number of the trial."""
 
 
 class SessionRun:
@@ -62,6 +68,8 @@ class SessionRun:
         self.answers = SessionAnswers(folder, session, reuse=reuse, keep_secrets=options.keep_secrets)
         self.session = session
         self._suites: dict[str, PlannedSuite] = {}
+        self._planned: dict[str, set[TrialKey]] = {}
+        """Per suite, the trials that tests of this process asked for."""
         self._done: set[TrialAddress] = set()
         self._has_run_trials = False
         self._store: tuple[Store, int] | None = None
@@ -74,13 +82,14 @@ class SessionRun:
         """The trials of a suite, ready to run; raises `InvalidSuite` with every problem."""
         return make_plan([suite], self.options, agent=agent)
 
-    def add_suite(self, suite: PlannedSuite, planned: int) -> PlannedSuite:
-        """Make a suite part of the run, with this many trials; no other suite may use its name from now on.
+    def add_suite(self, suite: PlannedSuite, trials: Iterable[TrialKey]) -> PlannedSuite:
+        """Make these trials of a suite part of the run; no other suite may use its name from now on.
 
-        Returns the suite with its number of trials.
+        Returns the suite with the number of its trials in the run.
         """
-        known = self._suites.get(suite.suite.name)
-        counted = replace(suite, planned=planned if known is None else max(planned, known.planned))
+        planned = self._planned.setdefault(suite.suite.name, set())
+        planned.update(trials)
+        counted = replace(suite, planned=len(planned))
         self._suites[suite.suite.name] = counted
         return counted
 
@@ -109,8 +118,9 @@ class SessionRun:
 
     def summary(self) -> ProcessSummary:
         suites = tuple(to_json(item.info) for item in self._suites.values())
+        planned = {name: sorted(trials) for name, trials in self._planned.items()}
         return ProcessSummary(
-            suites, sorted(self.answers.reused), tuple(self._notes), self._has_run_trials, self._rerun_trials
+            suites, sorted(self.answers.reused), tuple(self._notes), self._has_run_trials, self._rerun_trials, planned
         )
 
     def finish(
@@ -221,13 +231,17 @@ def _lock_key(trial: PlannedTrial) -> str:
 
 
 def _merge_suites(summaries: Sequence[ProcessSummary]) -> tuple[SuiteInfo, ...]:
-    """Each suite once, from the process that planned most of its trials."""
+    """Each suite once, with the number of trials that any process planned."""
     suites: dict[str, SuiteInfo] = {}
-    for data in (suite for summary in summaries for suite in summary.suites):
-        info = CODEC.decode(SuiteInfo, data)
-        other = suites.get(info.name)
-        suites[info.name] = info if other is None or info.planned > other.planned else other
-    return tuple(info for info in suites.values() if info.planned)
+    planned: dict[str, set[tuple[str | int, ...]]] = {}
+    for summary in summaries:
+        for data in summary.suites:
+            info = CODEC.decode(SuiteInfo, data)
+            suites.setdefault(info.name, info)
+        for name, trials in summary.planned.items():
+            planned.setdefault(name, set()).update(map(tuple, trials))
+    counted = (replace(info, planned=len(planned.get(name, ()))) for name, info in suites.items())
+    return tuple(info for info in counted if info.planned)
 
 
 def _cost(run: Run, trials: Mapping[TrialAddress, TrialResult]) -> float:
