@@ -48,7 +48,9 @@ def test_settings_are_taken_one_by_one_and_doctor_says_from_where(
     assert report["settings"]["retries"] == {"value": 0, "origin": str(project / "pyproject.toml")}
     assert report["settings"]["parallel"]["origin"] == "default"
     assert report["store"]["folder"] == str(project / "kept")
-    assert "7.5" in proctor("doctor").out
+    text = proctor("doctor").out
+    assert "7.5" in text
+    assert "10,485,760" in text
 
 
 def test_a_folder_above_may_hold_the_project_file_and_the_nearest_one_counts(

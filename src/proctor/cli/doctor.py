@@ -155,6 +155,10 @@ def _value_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
+def _number_text(value: float) -> str:
+    return f"{value:,.0f}" if value == round(value) else f"{value:g}"
+
+
 def _is_installed(name: str) -> bool:
     return find_spec(name) is not None
 
@@ -163,7 +167,9 @@ def _text(report: dict[str, Any]) -> str:
     versions = report["environment"]
     lines = [f"Proctor {versions['proctor_version']}, Python {versions['python_version']}, {versions['os']}"]
     lines.append("settings")
-    lines += [f"  {name:<18} {item['value']:<8g} {item['origin']}" for name, item in report["settings"].items()]
+    lines += [
+        f"  {name:<18} {_number_text(item['value']):<10} {item['origin']}" for name, item in report["settings"].items()
+    ]
     lines.append(f"store                {report['store']['folder']}: {report['store']['says']}")
     judge = report["judge"]
     lines.append(f"judge                {_judge_name(judge['judge'])} ({judge['origin']}): {judge['says']}")
