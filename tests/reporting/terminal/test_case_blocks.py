@@ -98,6 +98,7 @@ def test_a_case_that_was_interrupted_is_shown_at_the_end_with_the_trials_that_ra
     run.planned_trials = {("support", "a"): 5}
 
     assert re.search(r"^FAIL   support/a 0/2 passed .*\(2 of 5 trials run\)$", printed(run), re.MULTILINE)
+    assert printed(run).startswith("support: 1 case, ")
 
 
 def test_a_resumed_case_counts_the_trials_that_were_there() -> None:

@@ -48,7 +48,7 @@ def print_start(screen: Screen, run: Run, planned: int, stored: int) -> None:
     suites = run.suites
     title = suites[0].name if len(suites) == 1 else plural(len(suites), "suite")
     agents = list(dict.fromkeys(info.agent for info in suites if info.agent))
-    cases = planned - sum(count - 1 for count in run.planned_trials.values())
+    cases = len(run.planned_trials) + max(0, planned - sum(run.planned_trials.values()))
     parts = [plural(cases, "case")]
     if run.planned_trials or stored:
         parts.append(plural(planned, "trial") + (f" ({stored:,} already stored)" if stored else ""))
