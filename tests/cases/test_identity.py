@@ -221,3 +221,9 @@ def test_keys_stay_what_they_are(name: str) -> None:
     """Stored runs, baselines and answers are found by these keys: whoever changes one loses every user's past."""
     case = PINNED[name]
     assert (case_key(encode_case(case)), content_key(case), question_key(case)) == KEYS[name]
+
+
+def test_a_large_number_is_named_with_all_its_digits() -> None:
+    near = Approx(1234567.25, tolerance=0.5)
+    assert near.mismatch(5) == "5 is not within 0.5 of 1234567.25"
+    assert near.describe() == "1234567.25 ± 0.5"

@@ -319,15 +319,15 @@ class Approx:
 
     def mismatch(self, actual: Json) -> str | None:
         if isinstance(actual, bool) or not isinstance(actual, (int, float)):
-            return f"expected a number near {self.value:g}, got {literal(actual)}"
+            return f"expected a number near {self.value:.15g}, got {literal(actual)}"
         try:
             near = abs(float(actual) - self.value) <= self.allowed
         except OverflowError:
             near = False
-        return None if near else f"{literal(actual)} is not within {self.allowed:g} of {self.value:g}"
+        return None if near else f"{literal(actual)} is not within {self.allowed:.15g} of {self.value:.15g}"
 
     def describe(self) -> str:
-        return f"{self.value:g} ± {self.allowed:g}"
+        return f"{self.value:.15g} ± {self.allowed:.15g}"
 
     def to_json(self) -> Json:
         form: dict[str, Json] = {"$approx": self.value, "tolerance": self.tolerance}
