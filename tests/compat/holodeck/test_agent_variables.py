@@ -93,7 +93,7 @@ def test_what_is_not_a_variable_is_left_as_it_is(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("name: &a [*a]", "inside what it stands for"),
+        ("name: &a [*a]", "refers to a value that contains it"),
         ("name: bot\nmodel: " + "[" * 300 + "]" * 300, "nested too deeply"),
         ("name: !!binary aGk=", "could not determine a constructor"),
         ("name: 1e999", "too large for a number"),

@@ -412,7 +412,7 @@ def test_the_sync_form_cannot_be_used_inside_an_event_loop_and_says_so() -> None
     async def main() -> None:
         assert_pass_sync(shout, ["a"], [lambda e: 1])
 
-    with pytest.raises(RuntimeError, match="await the asynchronous form"):
+    with pytest.raises(RuntimeError, match="await the asynchronous version"):
         asyncio.run(main())
 
 
