@@ -30,6 +30,7 @@ lint: $(VENV)/.ready
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
 	$(BIN)/python -m proctor.evaluators.index --check
+	$(BIN)/python scripts/user_strings.py --check
 
 types: $(VENV)/.ready
 	$(BIN)/mypy

@@ -28,7 +28,7 @@ AVOID = {
     r"\bspeaks? of\b": "is about",
     r"\bparts at\b|\bhere they part\b": "diverges at, first difference",
     r"\bno such call\b": "not called",
-    r"(?<!user )\bsays something\b": "non-empty",
+    r"\bthat says something\b": "non-empty",
     r"\bwhere there (is|are) none\b": "if there is none",
     r"(?<!\bthere )(?<!\bthat )\bis no (?!longer|more\b|other|way\b|reason\b|need\b)\w+": "is not a",
     r"\banew\b": "again",
@@ -37,7 +37,7 @@ AVOID = {
     r"\bdear(er|est)\b": "most expensive",
     r"\bof (one's|its|their|his|your|our) own\b": "your own, its own",
     r"\bwhat (is|was|are|were) (told|asked|kept|held|given|said|made|wanted)\b": "name the thing",
-    r"\b(is|are|was|were|be) told\b": "shown, printed, reported",
+    r"\b(is|are|be) told\b": "shown, printed, reported",
     r"\bheld against\b|\bhold(s|ing)? .{0,30}\bagainst\b": "compared with",
     r"\bwhoever\b|\bin so many words\b|\bif need be\b|\bthereof\b": "say it plainly",
     r"\bvacuous(ly)?\b": "ineffective",
@@ -46,6 +46,13 @@ AVOID = {
     r"\bAfter this page\b": "begin with the thing",
 }
 """Words and phrases that sound translated or mean something private to us, and what to write instead."""
+
+WORD_LISTS = (
+    "src/proctor/evaluators/injection.py",
+    "src/proctor/judging/rule_judge/ordinary_words.py",
+    "src/proctor/judging/rule_judge/words.py",
+)
+"""Modules with lists of words and patterns to look for in answers. Their strings are data and nobody reads them."""
 
 TEXT_FILES = ("*.md", "*.html", "*.tmpl", "*.yml", "*.yaml", "*.txt", "*.jinja", "*.css", "*.js")
 
@@ -94,6 +101,8 @@ def texts_in_file(path: Path) -> Iterator[Text]:
 
 def all_texts(docstrings: bool) -> Iterator[Text]:
     for path in _tracked("src/*.py", "examples/*.py"):
+        if str(path.relative_to(ROOT)) in WORD_LISTS:
+            continue
         yield from (text for text in texts_in_python(path) if docstrings or not text.is_docstring)
     for path in _tracked(*TEXT_FILES):
         if not {"assets", "tests", "benchmarks"} & set(path.relative_to(ROOT).parts):

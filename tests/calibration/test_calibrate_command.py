@@ -101,7 +101,7 @@ def test_json_has_every_number_with_its_interval(proctor: Command, project: Path
     assert found["auc"]["mean"] > 0.9
     assert found["suggestion"]["chosen_on"]["count"] == found["suggestion"]["checked_on"]["count"] == 10
     assert found["baseline"]["auc"]["count"] == 20
-    assert found["prompt_versions"] == {"statements": 2, "claims": 2}
+    assert found["prompt_versions"] == {"statements": 2, "claims": 3}
 
 
 def test_the_report_is_what_its_schema_says(proctor: Command, project: Path) -> None:
