@@ -63,9 +63,8 @@ def check_aliases(aliases: Iterable[str]) -> tuple[str, ...]:
     for name in (alias.removesuffix(FORCED) for alias in names):
         if _find_import_name(name) is None:
             known = import_names()
-            raise UsageError(
-                f"aliases: unknown package {name!r}{did_you_mean(name, known)}; known are {', '.join(known)}"
-            )
+            hint = did_you_mean(name, known) or f"; known are {', '.join(known)}"
+            raise UsageError(f"aliases: unknown package {name!r}{hint}")
     return names
 
 

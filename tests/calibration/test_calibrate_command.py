@@ -207,7 +207,7 @@ def test_one_row_is_enough(proctor: Command, project: Path) -> None:
     [
         (("nobody", "rows.jsonl"), "provider:model"),
         (("local:none.gguf", "rows.jsonl"), "ollama:MODEL"),
-        (("rules", "none.jsonl"), "cannot be read"),
+        (("rules", "none.jsonl"), "does not exist"),
         (("rules", "."), "cannot be read"),
         (("rules", "bytes.jsonl"), "is not UTF-8"),
         (("rules", "mixed.jsonl"), "with --evaluator"),

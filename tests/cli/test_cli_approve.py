@@ -142,7 +142,7 @@ WRONG_ROWS = {
     "an unknown case": ('[{"case": "nope", "accept": true}]', "no case 'nope'"),
     "an unknown key": ('[{"case": "rate", "acept": true}]', "unknown key 'acept'"),
     "neither yes nor no": ('[{"case": "rate", "accept": "yes"}]', "true, false or null"),
-    "no JSON": ("nope", "is not JSON"),
+    "no JSON": ("nope", "is not valid JSON"),
 }
 
 

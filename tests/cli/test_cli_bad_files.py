@@ -35,7 +35,7 @@ Command = Callable[..., Any]
         (
             "s.yaml",
             b"cases:\n  - inptu: hi\n    expected: hi\n",
-            "s.yaml:2: cases[0] needs 'input', 'turns' or a 'scenario'",
+            "s.yaml:2: cases[0] needs 'input', 'turns' or 'scenario'",
         ),
         ("s.yaml", b"cases:\n  - {input: hi, expected: hi, tgas: [a]}\n", "did you mean 'tags'?"),
         needing(
@@ -65,7 +65,7 @@ def test_a_case_without_an_input_is_told_that_alone(proctor: Command, project: P
     (project / "s.yaml").write_text("cases:\n  - id: first\n    expected: {output: hi, contains: [hi]}\n")
     ended = proctor("test", "s.yaml", "--agent", "nop")
     assert ended.code == 2
-    assert "needs 'input', 'turns' or a 'scenario'" in ended.err
+    assert "needs 'input', 'turns' or 'scenario'" in ended.err
     assert "known key" not in ended.err
 
 
@@ -100,7 +100,7 @@ def test_all_problems_of_all_files_are_reported_together_before_anything_runs(
         "error: keys.yaml:6: cases[1].repeat must be at least 1, not 0",
         "error: keys.yaml:5: cases[1] has nothing to check",
         "error: twice.yaml:3: cases[1].id 'x' is also the id of cases[0]",
-        "error: nowhere.yaml: cannot be read: No such file or directory",
+        "error: nowhere.yaml: does not exist",
     ):
         assert line in ended.err
     assert not (project / "ran").exists()
@@ -115,7 +115,7 @@ def test_agents_and_evaluators_of_all_suites_are_looked_for_before_anything_runs
     assert ended.code == 2
     assert "a.yaml:1: agent: no file 'nowhere.py'" in ended.err
     assert "a.yaml:4: no evaluator is called 'ExctMatch'; did you mean 'ExactMatch'?" in ended.err
-    assert "b.yaml: names no agent" in ended.err
+    assert "b.yaml: has no agent" in ended.err
     assert "b.yaml:3: 'checks.py:god': checks.py has no 'god'; did you mean 'good'?" in ended.err
     assert "4 problems" in ended.err
     assert not (project / ".proctor").exists()

@@ -70,7 +70,7 @@ def test_a_case_runs_alone(proctor: Command, suites: None, arguments: tuple[str,
         (("--case", "fiv"), "no case 'fiv'; did you mean 'five'?"),
         (("desk.yaml", "--case", "two"), "no case 'two'"),
         (("shop.yaml::",), "'shop.yaml::': write a file and a case id, such as suite.yaml::case-id"),
-        (("gone.yaml::one",), "gone.yaml: cannot be read: No such file"),
+        (("gone.yaml::one",), "gone.yaml: does not exist"),
         (("shop.yaml::one", "--case", "two"), "no case matches"),
     ],
 )

@@ -147,7 +147,7 @@ def test_convert_overwrites_only_when_told(proctor: Command, suite: Command, pro
         needing(
             "holodeck", ("s.yaml", "agent.yaml"), "'agent.yaml' is a name of holodeck files, which Proctor only reads"
         ),
-        (("nowhere.yaml", "t.json"), "nowhere.yaml: cannot be read"),
+        (("nowhere.yaml", "t.json"), "nowhere.yaml: does not exist"),
     ],
 )
 def test_a_conversion_that_makes_no_sense_writes_nothing(

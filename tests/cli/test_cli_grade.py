@@ -216,8 +216,8 @@ def test_a_row_that_could_mean_several_scores_must_say_which(project: Path, proc
     [
         (b"", "no row has a score"),
         (b"[]", "no row has a score"),
-        (b"{not json\n{", "g.json:1: is not JSON"),
-        (b"[" * 100_000, "is not JSON"),
+        (b"{not json\n{", "g.json:1: is not valid JSON"),
+        (b"[" * 100_000, "is not valid JSON"),
         (b"\xff\xfe", "is not UTF-8"),
         (b"null", "must be an object"),
         (b'"text"', "must be an object"),

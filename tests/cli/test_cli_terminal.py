@@ -115,4 +115,4 @@ def test_an_argument_that_is_not_utf_8_is_named_in_escapes(project: Path) -> Non
     command = [os.fsencode(sys.executable), b"-m", b"proctor", b"test", b"\xff.yaml"]
     done = subprocess.run(command, capture_output=True, cwd=project, timeout=60, check=False)
     assert done.returncode == 2
-    assert b"\\udcff.yaml: cannot be read" in done.stderr
+    assert b"\\udcff.yaml: does not exist" in done.stderr

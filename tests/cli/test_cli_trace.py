@@ -235,7 +235,7 @@ def test_files_of_all_kinds_are_imported_and_if_one_is_broken_none(proctor: Comm
     (app / "pixie.jsonl").write_text('{"type": "kwargs", "value": {"q": 1}}\n{"type": "llm_span"}\n')
     (app / "broken.json").write_text("{")
     ended = proctor("trace", "import", "one.json.gz", "broken.json", "gone.json")
-    assert (ended.code, "broken.json:1: is not JSON" in ended.err, "gone.json" in ended.err) == (2, True, True)
+    assert (ended.code, "broken.json:1: is not valid JSON" in ended.err, "gone.json" in ended.err) == (2, True, True)
     assert json.loads(proctor("trace", "import", "--json", "one.json.gz", "pixie.jsonl").out)["imported"] == 2
     assert "1 model call with 3 tokens in, 4 out" in proctor("trace", "show", "aaaa").out
 

@@ -307,7 +307,7 @@ def test_the_dataset_can_be_suites_of_a_marker_the_ini_file_or_a_fixture(
         ("def test_it(evaluation_dataset): pass", "evaluation_dataset has no cases: define TEST_CASES*"),
         ("TEST_CASES = []\ndef test_it(evaluation_dataset): pass", "there are no cases: the list is empty"),
         ("TEST_CASES = [{'id': 'a'}]\ndef test_it(evaluation_dataset): pass", "*TEST_CASES?0? needs 'input'*"),
-        ("def test_it(proctor_run): proctor_run('gone.json')", "*gone.json: cannot be read: No such file*"),
+        ("def test_it(proctor_run): proctor_run('gone.json')", "*gone.json: does not exist*"),
         (
             "import pytest\n@pytest.mark.proctor(suites='a.json')\ndef test_it(evaluation_dataset): pass",
             "*::test_it has its own suites, * mark the whole module instead: pytestmark = *",

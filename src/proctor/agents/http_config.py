@@ -64,7 +64,8 @@ def _problem(model: type[AgentConfig], where: str, detail: ErrorDetails) -> str:
     match detail["type"]:
         case "extra_forbidden":
             key, keys = str(detail["loc"][-1]), sorted(model.model_fields)
-            return f"{where} has no key {key!r}{did_you_mean(key, keys)}; its keys are {', '.join(keys)}"
+            hint = did_you_mean(key, keys) or f"; its keys are {', '.join(keys)}"
+            return f"{where} has no key {key!r}{hint}"
         case "missing":
             return f"{where} needs {str(detail['loc'][-1])!r}"
         case "string_too_short" | "too_short":

@@ -84,7 +84,9 @@ async def _rerun(call: ToolCall, tool: Tool | None, seconds: float, exclude: Seq
         async with asyncio.timeout(seconds) as limit:
             raw = await call_user_function(_collecting(tool.function), *positional, **named)
     except InvalidArguments as error:
-        return ToolRerun(**fields, error=f"the arguments do not fit: {error}", changed=_changed_on_failure(call))
+        return ToolRerun(
+            **fields, error=f"the arguments do not match its parameters: {error}", changed=_changed_on_failure(call)
+        )
     except (Exception, SystemExit) as error:
         is_late = isinstance(error, TimeoutError) and limit.expired()
         reason = f"no result within {seconds:g} s" if is_late else one_line(error)

@@ -156,7 +156,7 @@ class Fields:
         self._known.extend(spellings)
         present = [spelling for spelling in spellings if spelling in self._data]
         if len(present) > 1 and not was_taken:
-            self.problem(name, f"is there twice, as {present[0]} and {present[1]}; remove one of them")
+            self.problem(name, f"is set twice, as {present[0]} and {present[1]}; remove one of them")
         return self._data[present[0]] if present else default
 
     def text(self, name: str, default: Any = None, *, required: bool = False, blank: bool = True) -> Any:

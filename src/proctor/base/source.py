@@ -39,9 +39,14 @@ def read_text(path: Path) -> str:
         line = error.object.count(b"\n", 0, error.start) + 1
         raise InvalidSuite([Problem(f"is not UTF-8 text ({error.reason} at byte {error.start})", path, line)]) from None
     except OSError as error:
-        raise InvalidSuite([Problem(f"cannot be read: {error.strerror or error}", path)]) from None
+        raise InvalidSuite([Problem(read_error(error), path)]) from None
     except ValueError as error:
         raise InvalidSuite([Problem(f"cannot be read: {error}", path)]) from None
+
+
+def read_error(error: OSError) -> str:
+    """Why a file cannot be read, as the rest of a sentence that begins with its name."""
+    return "does not exist" if isinstance(error, FileNotFoundError) else f"cannot be read: {error.strerror or error}"
 
 
 def check_readable(path: Path) -> None:

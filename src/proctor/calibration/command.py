@@ -60,7 +60,7 @@ def command(
 
     Each line of ROWS.jsonl is a JSON object with answer, label (such as supported or unsupported, correct or incorrect,
     yes or no), and context or reference to compare the answer with. Input and id are optional. Write a judge with
-    options as a JSON object, like in a suite. Exits with 4 if no row could be judged.
+    options as a JSON object, as in a suite. Exits with 4 if no row could be judged.
     """
     data = read_rows(rows, positive, limit)
     spec = implied_evaluator(data.rows) if evaluator is None else parse_evaluators((evaluator,))[0]

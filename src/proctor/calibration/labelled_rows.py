@@ -11,6 +11,7 @@ from typing import Any
 
 from proctor.base.errors import InvalidSuite, Problem, UsageError
 from proctor.base.json_data import UNSET, Json, fingerprint, to_json, to_text
+from proctor.base.source import read_error
 from proctor.cases.suite import EvaluatorSpec, NamedData
 from proctor.evaluators.evaluation import Evaluable
 
@@ -61,7 +62,7 @@ def read_rows(path: Path, positive: str | None = None, limit: int | None = None)
     try:
         lines = path.read_text(encoding="utf-8-sig").split("\n")
     except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror or error}") from None
+        raise UsageError(f"{path} {read_error(error)}") from None
     except ValueError:
         raise UsageError(f"{path} is not UTF-8 text") from None
     reading = _RowReader(path, positive)
@@ -94,7 +95,7 @@ class _RowReader:
         try:
             data = json.loads(line)
         except (ValueError, RecursionError) as error:
-            self._problem(number, f"is not JSON: {to_text(str(error), 200)}")
+            self._problem(number, f"is not valid JSON: {to_text(str(error), 200)}")
             return
         if not isinstance(data, dict):
             self._problem(number, "must be a JSON object with answer and label")

@@ -79,7 +79,9 @@ def _read_spec(document: Document, entry: Json, pointer: Pointer) -> EvaluatorSp
         document.problem(pointer, f"must be an evaluator's name or an object, not {json_type_name(entry)}")
         return None
     if len(entry) != 1:
-        document.problem(pointer, 'must have exactly one key, the evaluator: {"Faithfulness": {"threshold": 0.8}}')
+        document.problem(
+            pointer, 'must have exactly one key, the name of an evaluator: {"Faithfulness": {"threshold": 0.8}}'
+        )
         return None
     name, options = next(iter(entry.items()))
     if not name.strip() or name == INHERIT:

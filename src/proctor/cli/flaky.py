@@ -80,14 +80,14 @@ def command(**values: Any) -> int:
     current = [] if store is None else _lines_of_current_agents(store, lines)
     flaky = [item for item in flaky_cases(lines, current) if item.address in cases]
     splits = _splits(flaky, store, options, configuration) if options.rejudge else {}
-    judged = _judged_cases(flaky, store)
+    uses_judge = _judged_cases(flaky, store)
     if options.as_json:
-        say_json("flaky-row", [_as_json(item, splits.get(item.address), judged) for item in flaky])
+        say_json("flaky-row", [_as_json(item, splits.get(item.address), uses_judge) for item in flaky])
         return 0
     if not flaky:
         say("no flaky cases: no case both passed and failed")
     for item in flaky:
-        say(_line(item, splits.get(item.address), judged))
+        say(_line(item, splits.get(item.address), uses_judge))
     return 0
 
 
@@ -134,12 +134,12 @@ def _judged_cases(cases: list[CaseBaseline], store: Store | None) -> dict[tuple[
     """By case: whether a judge decides its outcome; only cases with a stored passing trial are in it."""
     if store is None:
         return {}
-    judged = {}
+    uses_judge = {}
     for item in cases:
         trials = store.passing_trials(*item.address, 1)
         if trials:
-            judged[item.address] = any(not score.report_only and judge_name(score) for score in trials[0].scores)
-    return judged
+            uses_judge[item.address] = any(not score.report_only and judge_name(score) for score in trials[0].scores)
+    return uses_judge
 
 
 def _splits(
@@ -162,7 +162,7 @@ def _splits(
     return {address: split_variance(rows.values()) for address, rows in outcomes.items()}
 
 
-def _source_of_noise(split: VarianceSplit | None, judged: bool | None) -> str:
+def _source_of_noise(split: VarianceSplit | None, uses_judge: bool | None) -> str:
     if split is not None:
         if not split.agent and not split.judge:
             return f"{plural(split.answers, 'answer')} judged {split.judgements} times: nothing varied"
@@ -170,22 +170,24 @@ def _source_of_noise(split: VarianceSplit | None, judged: bool | None) -> str:
             f"{plural(split.answers, 'answer')} judged {split.judgements} times: "
             f"{split.agent:.0%} of the variation comes from the agent, {split.judge:.0%} from the judge"
         )
-    if judged is None:
+    if uses_judge is None:
         return "no stored trials"
-    return "agent or judge noise (find out with --rejudge N)" if judged else "agent noise (no judge involved)"
+    return "agent or judge noise (find out with --rejudge N)" if uses_judge else "agent noise (no judge involved)"
 
 
-def _line(item: CaseBaseline, split: VarianceSplit | None, judged: dict[tuple[str, str], bool]) -> str:
+def _line(item: CaseBaseline, split: VarianceSplit | None, uses_judge: dict[tuple[str, str], bool]) -> str:
     assert item.record and item.pass_rate
     cost = [] if item.usd is None else [money(item.usd.total)]
     cost += [] if item.seconds is None else [duration(item.seconds.total * 1000)]
     interval = f"[{item.pass_rate.low:.0%}, {item.pass_rate.high:.0%}]"
     rate = f"FLAKY {item.record.passes}/{item.record.trials} {interval}"
     spent = f"  {' and '.join(cost)} spent" if cost else ""
-    return f"{'/'.join(item.address)}  {rate}  {_source_of_noise(split, judged.get(item.address))}{spent}"
+    return f"{'/'.join(item.address)}  {rate}  {_source_of_noise(split, uses_judge.get(item.address))}{spent}"
 
 
-def _as_json(item: CaseBaseline, split: VarianceSplit | None, judged: dict[tuple[str, str], bool]) -> dict[str, Any]:
+def _as_json(
+    item: CaseBaseline, split: VarianceSplit | None, uses_judge: dict[tuple[str, str], bool]
+) -> dict[str, Any]:
     assert item.record and item.pass_rate
     return {
         "suite": item.identity.suite,
@@ -195,7 +197,7 @@ def _as_json(item: CaseBaseline, split: VarianceSplit | None, judged: dict[tuple
         "passes": item.record.passes,
         "rate": {"low": item.pass_rate.low, "mean": item.pass_rate.mean, "high": item.pass_rate.high},
         "runs": list(item.runs),
-        "judged": judged.get(item.address),
+        "judged": uses_judge.get(item.address),
         "variance": None
         if split is None
         else {

@@ -60,7 +60,7 @@ TEMPLATES = {
     ),
     **_plugin_templates(),
     **{
-        adapter.name: Template(f"an agent of {adapter.title}", packages=adapter.packages)
+        adapter.name: Template(f"an agent built with {adapter.title}", packages=adapter.packages)
         for adapter in shipped_adapters()
         if (resources.files("proctor") / "templates" / adapter.name).is_dir()
     },

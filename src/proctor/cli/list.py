@@ -192,7 +192,8 @@ def _select_rows(name: str | None, rows: list[dict[str, Any]], noun: str) -> lis
         return rows
     names = [row["name"] for row in rows]
     if name not in names:
-        raise UsageError(f"no {noun} is called {name!r}{did_you_mean(name, names)}; there are {', '.join(names)}")
+        hint = did_you_mean(name, names) or f"; there are {', '.join(names)}"
+        raise UsageError(f"no {noun} is called {name!r}{hint}")
     return [row for row in rows if row["name"] == name]
 
 

@@ -76,7 +76,7 @@ def _suite(source: str | None, trace_id: str, output: str | None, *, agent: str 
         say(f"note: {note}", err=True)
     say("note: the expectations are what the trace shows; review them before you rely on them", err=True)
     if agent is None:
-        say("note: the suite names no agent; use `proctor test --agent`, or add `agent:` to it", err=True)
+        say("note: the suite has no agent; use `proctor test --agent`, or add `agent:` to it", err=True)
     return 0
 
 

@@ -20,7 +20,7 @@ from proctor.viewer.sources import open_sources
     "--host",
     default="127.0.0.1",
     metavar="ADDRESS",
-    help="Address to listen on (default: 127.0.0.1); for others, pages need a token.",
+    help="Address to listen on (default: 127.0.0.1). On any other address, pages need a token.",
 )
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=0, metavar="N", help="Port to listen on (default: any free port)."

@@ -50,11 +50,11 @@ class NumericDiff:
         expected = read_number(expectation)
         if expected is None:
             raise NothingToCompare(f"NumericDiff needs an expected number, not {quote(expectation)}")
-        got = read_number(output)
-        if got is None:
+        actual = read_number(output)
+        if actual is None:
             return Evaluation(0.0, f"{expected_but_got(expectation, output)}, which is not a number")
-        details = {"expected": expected, "got": got, "difference": got - expected}
-        return Evaluation(number_score(expected, got), expected_but_got(expectation, output), details)
+        details = {"expected": expected, "got": actual, "difference": actual - expected}
+        return Evaluation(number_score(expected, actual), expected_but_got(expectation, output), details)
 
 
 @evaluator(family="data", needs="reference")
@@ -84,20 +84,22 @@ class Numeric:
         expected = read_number(expectation, separators=True, percent=True, currency=False)
         if expected is None:
             raise NothingToCompare(f"Numeric needs an expected number, not {quote(expectation)}")
-        got = read_number(
+        actual = read_number(
             output, separators=self.accept_thousands_separators, percent=self.accept_percent, currency=False
         )
-        if got is None:
+        if actual is None:
             return Evaluation(
                 0.0, f"{expected_but_got(expectation, output)}, which is not a number{self._hint(output)}"
             )
         allowed = max(self.absolute_tolerance, self.relative_tolerance * abs(expected))
-        off = abs(got - expected)
+        off = abs(actual - expected)
         # Rounding noise does not count: 0.3 - 0.2 is a little more than 0.1.
-        fits = off <= allowed or off - allowed <= 1e-12 * max(abs(expected), abs(got), allowed)
+        fits = off <= allowed or off - allowed <= 1e-12 * max(abs(expected), abs(actual), allowed)
         relation = "within" if fits else "not within"
         reasoning = f"{expected_but_got(expectation, output)}, {relation} {allowed:g} of it"
-        return Evaluation(float(fits), reasoning, {"expected": expected, "got": got, "off_by": off, "allowed": allowed})
+        return Evaluation(
+            float(fits), reasoning, {"expected": expected, "got": actual, "off_by": off, "allowed": allowed}
+        )
 
     def _hint(self, output: Json) -> str:
         if read_number(output, currency=False) is None:
@@ -135,11 +137,11 @@ class JSONDiff:
         if not worst and score == 1.0:
             return Evaluation(1.0, f"the data is as expected: {quote(expectation)}")
         lines = [
-            f"{d.place or 'the value'} is {quote(d.got, 40)} instead of {quote(d.expected, 40)}" for d in worst[:3]
+            f"{d.place or 'the value'} is {quote(d.actual, 40)} instead of {quote(d.expected, 40)}" for d in worst[:3]
         ]
         more = len(comparison.differences) - len(lines)
         reasoning = "; ".join(lines) + (f"; and {more} more" if more > 0 else "")
-        listed = [{"place": d.place, "expected": d.expected, "got": d.got, "score": d.score} for d in worst]
+        listed = [{"place": d.place, "expected": d.expected, "got": d.actual, "score": d.score} for d in worst]
         return Evaluation(score, reasoning or expected_but_got(expectation, output), {"differences": listed})
 
 
@@ -233,21 +235,23 @@ class ListContains:
 
     def __call__(self, evaluable: Evaluable) -> Evaluation:
         expected = as_items(expected_value(evaluable, "ListContains"))
-        got = as_items(evaluable.output)
+        actual = as_items(evaluable.output)
         if not expected and self.allow_extra_entities:
             raise NothingToCompare("no item is expected, and extra items are allowed")
-        if not expected and not got:
+        if not expected and not actual:
             return Evaluation(1.0, "no items are expected, and there are none")
         scorer = None if self.pairwise_scorer is None else pair_scorer(self.pairwise_scorer)
-        pairing = pair_items(expected, got, exact=self.pairwise == "exact", scorer=scorer)
-        size = len(expected) if self.allow_extra_entities else max(len(expected), len(got))
+        pairing = pair_items(expected, actual, exact=self.pairwise == "exact", scorer=scorer)
+        size = len(expected) if self.allow_extra_entities else max(len(expected), len(actual))
         score = min(1.0, sum(pair.score for pair in pairing.pairs) / size)
         exact = {pair.expected for pair in pairing.pairs if pair.score == 1.0}
         others = [item for index, item in enumerate(expected) if index not in exact]
-        reasoning = f"{len(exact)} of {len(expected)} expected items found exactly among {len(got)}"
+        reasoning = f"{len(exact)} of {len(expected)} expected items found exactly among {len(actual)}"
         if others:
             reasoning += f"; without an exact match: {quote(others, 160)}"
-        pairs = [{"expected": expected[p.expected], "got": got[p.got], "score": p.score} for p in pairing.pairs[:100]]
+        pairs = [
+            {"expected": expected[p.expected], "got": actual[p.actual], "score": p.score} for p in pairing.pairs[:100]
+        ]
         return Evaluation(score, reasoning, {"pairs": pairs, "approximate": pairing.approximate})
 
 
@@ -255,13 +259,13 @@ def pair_scorer(scorer: Any) -> Callable[[Any, Any], float]:
     """A function that scores an expected and an actual value with an evaluator, an autoevals scorer or any callable."""
     scorer = scorer() if isinstance(scorer, type) else scorer
 
-    def score(expected: Any, got: Any) -> float:
+    def score(expected: Any, actual: Any) -> float:
         if callable(getattr(scorer, "eval", None)):
-            result = scorer.eval(output=got, expected=expected)
+            result = scorer.eval(output=actual, expected=expected)
         elif _takes_evaluable(scorer):
-            result = scorer(Evaluable(eval_output=(NamedData("output", got),), expectation=expected))
+            result = scorer(Evaluable(eval_output=(NamedData("output", actual),), expectation=expected))
         else:
-            result = scorer(got, expected)
+            result = scorer(actual, expected)
         if inspect.isawaitable(result):
             getattr(result, "close", lambda: None)()
             raise UsageError(f"{type(scorer).__name__} is asynchronous; comparing pairs needs a synchronous scorer")

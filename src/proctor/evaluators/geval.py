@@ -166,12 +166,12 @@ def _texts(name: str, value: Any) -> tuple[str, ...]:
 
 def _parts(value: Any) -> tuple[str, ...]:
     """The parts by name; enumerations of other tools say theirs by `value`."""
-    listed = _texts("evaluation_params", [getattr(part, "value", part) for part in value or ()])
-    unknown = [part for part in listed if part not in CASE_PARTS]
-    if unknown or not listed:
+    parts = _texts("evaluation_params", [getattr(part, "value", part) for part in value or ()])
+    unknown = [part for part in parts if part not in CASE_PARTS]
+    if unknown or not parts:
         hint = f", not {unknown[0]!r}" if unknown else ""
         raise ValueError(f"evaluation_params must be some of {', '.join(CASE_PARTS)}{hint}")
-    return tuple(dict.fromkeys(listed))
+    return tuple(dict.fromkeys(parts))
 
 
 def _context(evaluable: Evaluable) -> tuple[str, Texts]:

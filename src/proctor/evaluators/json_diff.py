@@ -19,23 +19,23 @@ from proctor.evaluators.values import as_data, as_text, parse_if_json
 _MAX_NESTED_JSON = 200
 
 
-def number_score(expected: float, got: float) -> float:
+def number_score(expected: float, actual: float) -> float:
     """1 minus the difference divided by the sum of sizes; scaled first to avoid an overflow."""
-    largest = max(abs(expected), abs(got))
+    largest = max(abs(expected), abs(actual))
     if not largest:
         return 1.0
-    left, right = expected / largest, got / largest
+    left, right = expected / largest, actual / largest
     return 1.0 - abs(left - right) / (abs(left) + abs(right))
 
 
 STRING_SCORERS: dict[str, Callable[[str, str], float]] = {
     "levenshtein": edit_score,
-    "exact": lambda expected, got: float(expected == got),
+    "exact": lambda expected, actual: float(expected == actual),
 }
 NUMBER_SCORERS: dict[str, Callable[[float, float], float]] = {
     "numeric": number_score,
-    "exact": lambda expected, got: float(expected == got),
-    "levenshtein": lambda expected, got: edit_score(as_text(expected), as_text(got)),
+    "exact": lambda expected, actual: float(expected == actual),
+    "levenshtein": lambda expected, actual: edit_score(as_text(expected), as_text(actual)),
 }
 
 
@@ -45,7 +45,7 @@ class Difference:
 
     place: str
     expected: Json
-    got: Json
+    actual: Json
     score: float
 
 
@@ -57,25 +57,25 @@ class JsonComparison:
         self._numbers = NUMBER_SCORERS[number_scorer]
         self.differences: list[Difference] = []
 
-    def score(self, expected: Json, got: Json, place: str = "", depth: int = 0) -> float:
+    def score(self, expected: Json, actual: Json, place: str = "", depth: int = 0) -> float:
         """The similarity of two values. Objects: mean over the keys of both. Lists: mean over positions."""
         if depth < _MAX_NESTED_JSON:
-            expected, got = parse_if_json(expected), parse_if_json(got)
-        if isinstance(expected, dict) and isinstance(got, dict):
-            keys = list(expected) + [key for key in got if key not in expected]
-            pairs = [(f"{place}.{key}" if place else key, expected.get(key), got.get(key)) for key in keys]
+            expected, actual = parse_if_json(expected), parse_if_json(actual)
+        if isinstance(expected, dict) and isinstance(actual, dict):
+            keys = list(expected) + [key for key in actual if key not in expected]
+            pairs = [(f"{place}.{key}" if place else key, expected.get(key), actual.get(key)) for key in keys]
             return self._mean(pairs, depth)
-        if isinstance(expected, list) and isinstance(got, list):
-            longest = max(len(expected), len(got))
-            left, right = (side + [None] * (longest - len(side)) for side in (expected, got))
+        if isinstance(expected, list) and isinstance(actual, list):
+            longest = max(len(expected), len(actual))
+            left, right = (side + [None] * (longest - len(side)) for side in (expected, actual))
             score = self._mean([(f"{place}[{i}]", left[i], right[i]) for i in range(longest)], depth)
             # Unlike a key, an item beyond the shorter list is missing even if it is null.
-            beyond = range(min(len(expected), len(got)), longest)
+            beyond = range(min(len(expected), len(actual)), longest)
             surplus = sum(left[i] is None and right[i] is None for i in beyond)
             return score - surplus / longest if surplus else score
-        score = self._leaf(expected, got)
+        score = self._leaf(expected, actual)
         if score < 1.0:
-            self.differences.append(Difference(place, expected, got, score))
+            self.differences.append(Difference(place, expected, actual, score))
         return score
 
     def _mean(self, pairs: list[tuple[str, Json, Json]], depth: int) -> float:
@@ -83,22 +83,22 @@ class JsonComparison:
             return 1.0
         return sum(self.score(left, right, place, depth + 1) for place, left, right in pairs) / len(pairs)
 
-    def _leaf(self, expected: Json, got: Json) -> float:
-        if expected is None or got is None:
-            return float(expected is got)
-        if isinstance(expected, str) and isinstance(got, str):
-            return self._strings(expected, got)
-        if isinstance(expected, bool) or isinstance(got, bool):
-            return float(expected is got)
-        if isinstance(expected, (int, float)) and isinstance(got, (int, float)):
-            return self._number(expected, got)
-        return self._strings(canonical(expected), canonical(got))
+    def _leaf(self, expected: Json, actual: Json) -> float:
+        if expected is None or actual is None:
+            return float(expected is actual)
+        if isinstance(expected, str) and isinstance(actual, str):
+            return self._strings(expected, actual)
+        if isinstance(expected, bool) or isinstance(actual, bool):
+            return float(expected is actual)
+        if isinstance(expected, (int, float)) and isinstance(actual, (int, float)):
+            return self._number(expected, actual)
+        return self._strings(canonical(expected), canonical(actual))
 
-    def _number(self, expected: float, got: float) -> float:
+    def _number(self, expected: float, actual: float) -> float:
         try:
-            return self._numbers(expected, got)
+            return self._numbers(expected, actual)
         except OverflowError:
-            return float(expected == got)
+            return float(expected == actual)
 
 
 MAX_PAIRING_CELLS = 90_000
@@ -110,7 +110,7 @@ class Pair:
     """The indices of an expected item and of the item it is paired with."""
 
     expected: int
-    got: int
+    actual: int
     score: float
 
 
@@ -131,38 +131,38 @@ def as_items(value: Json) -> list[Json]:
 
 
 def pair_items(
-    expected: list[Json], got: list[Json], *, exact: bool, scorer: Callable[[Json, Json], float] | None = None
+    expected: list[Json], actual: list[Json], *, exact: bool, scorer: Callable[[Json, Json], float] | None = None
 ) -> Pairing:
     """Pair each expected item with at most one other, for the greatest total similarity."""
     if scorer is not None:
-        scores = [[scorer(a, b) for b in got] for a in expected]
-        return Pairing([Pair(i, j, scores[i][j]) for i, j in best_assignment(scores)] if got else [])
+        scores = [[scorer(a, b) for b in actual] for a in expected]
+        return Pairing([Pair(i, j, scores[i][j]) for i, j in best_assignment(scores)] if actual else [])
     if exact:
-        return Pairing(_equal_pairs(expected, got))
-    if len(expected) * len(got) <= MAX_PAIRING_CELLS:
-        return Pairing(_best_pairs(expected, got, list(range(len(expected))), list(range(len(got)))))
-    pairs = _equal_pairs(expected, got)
+        return Pairing(_equal_pairs(expected, actual))
+    if len(expected) * len(actual) <= MAX_PAIRING_CELLS:
+        return Pairing(_best_pairs(expected, actual, list(range(len(expected))), list(range(len(actual)))))
+    pairs = _equal_pairs(expected, actual)
     left = _remaining(len(expected), {pair.expected for pair in pairs})
-    right = _remaining(len(got), {pair.got for pair in pairs})
+    right = _remaining(len(actual), {pair.actual for pair in pairs})
     if len(left) * len(right) <= MAX_PAIRING_CELLS:
-        pairs += _best_pairs(expected, got, left, right)
+        pairs += _best_pairs(expected, actual, left, right)
     else:
-        texts = [(i, j, _text(expected[i]), _text(got[j])) for i, j in zip(left, right, strict=False)]
+        texts = [(i, j, _text(expected[i]), _text(actual[j])) for i, j in zip(left, right, strict=False)]
         pairs += [Pair(i, j, edit_score(a, b)) for i, j, a, b in texts]
     return Pairing(sorted(pairs, key=lambda pair: pair.expected), approximate=True)
 
 
-def _best_pairs(expected: list[Json], got: list[Json], left: list[int], right: list[int]) -> list[Pair]:
+def _best_pairs(expected: list[Json], actual: list[Json], left: list[int], right: list[int]) -> list[Pair]:
     expected_texts = [_text(expected[index]) for index in left]
-    got_texts = [_text(got[index]) for index in right]
-    scores = [[edit_score(a, b) for b in got_texts] for a in expected_texts]
+    actual_texts = [_text(actual[index]) for index in right]
+    scores = [[edit_score(a, b) for b in actual_texts] for a in expected_texts]
     return [Pair(left[i], right[j], scores[i][j]) for i, j in best_assignment(scores)]
 
 
-def _equal_pairs(expected: list[Json], got: list[Json]) -> list[Pair]:
+def _equal_pairs(expected: list[Json], actual: list[Json]) -> list[Pair]:
     places: dict[str, list[int]] = defaultdict(list)
-    for index in reversed(range(len(got))):
-        places[_identity(got[index])].append(index)
+    for index in reversed(range(len(actual))):
+        places[_identity(actual[index])].append(index)
     pairs = []
     for index, item in enumerate(expected):
         if indices := places.get(_identity(item)):

@@ -160,10 +160,10 @@ class MaxSteps:
         _check("steps", self.steps, whole=True)
 
     def __call__(self, evaluable: Evaluable) -> Evaluation:
-        made = len(evaluable.tool_calls)
-        calls = "tool call" if made == 1 else "tool calls"
+        count = len(evaluable.tool_calls)
+        calls = "tool call" if count == 1 else "tool calls"
         return Evaluation(
-            float(made <= self.steps), f"{made} {calls} (limit {self.steps})", {"steps": made, "most": self.steps}
+            float(count <= self.steps), f"{count} {calls} (limit {self.steps})", {"steps": count, "most": self.steps}
         )
 
 

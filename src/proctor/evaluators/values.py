@@ -88,9 +88,9 @@ def quote(value: Any, limit: int = MAX_QUOTE) -> str:
     return json.dumps(cut, ensure_ascii=False)
 
 
-def expected_but_got(expected: Any, got: Any) -> str:
+def expected_but_got(expected: Any, actual: Any) -> str:
     """The part of the reason that all comparisons share."""
-    return f"expected {quote(expected)}, got {quote(got)}"
+    return f"expected {quote(expected)}, got {quote(actual)}"
 
 
 def _refuse(constant: str) -> Json:

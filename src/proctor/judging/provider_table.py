@@ -131,8 +131,8 @@ def parse_model_name(name: str) -> tuple[str, str]:
             "anthropic:claude-sonnet-5, ollama:qwen3, or rules"
         )
     if provider not in PROVIDERS:
-        hint = did_you_mean(provider, [*PROVIDERS, *ALIASES])
-        raise UsageError(f"no provider is called {provider!r}{hint}; providers: {', '.join(PROVIDERS)}")
+        hint = did_you_mean(provider, [*PROVIDERS, *ALIASES]) or f"; providers: {', '.join(PROVIDERS)}"
+        raise UsageError(f"no provider is called {provider!r}{hint}")
     return provider, model.strip()
 
 

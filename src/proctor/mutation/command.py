@@ -62,7 +62,7 @@ MUTANTS = "Mutants"
     metavar="SHARE",
     help="Exit with 1 if a suite kills less than this share of its mutants, for example 0.9.",
 )
-@option("--anyway", group=MUTANTS, is_flag=True, help="Continue although a control agent gave the wrong result.")
+@option("--anyway", group=MUTANTS, is_flag=True, help="Continue even if a control agent gives the wrong result.")
 @option(
     "--suite",
     "suites",
@@ -85,7 +85,7 @@ MUTANTS = "Mutants"
 def command(**options: Any) -> int:
     """Mutation-test suites: change the passing outputs of RUN in many small ways and list the changes that still pass.
 
-    The agent is not called, and none of your files is changed. Language models are called only with --budget.
+    The agent is not called, and your files are not changed. Language models are called only with --budget.
 
     Exit codes: 0; 1 if a suite is broken or kills less than --min-kill; 3 if there was nothing to mutate.
     """

@@ -216,7 +216,7 @@ class _Collector:
     def __init__(self) -> None:
         self.trials: dict[TrialAddress, TrialResult] = {}
 
-    def started(self, run: Run, planned: int, kept: int) -> None:
+    def started(self, run: Run, planned: int, stored: int) -> None:
         return
 
     def trial_done(self, trial: TrialResult) -> None:
@@ -248,4 +248,4 @@ def _cost(run: Run, trials: Mapping[TrialAddress, TrialResult]) -> float:
     """The cost of agents and judges, as far as it is known."""
     usages = (trial.usage for trial in trials.values() if not trial.reused)
     agents = sum(usage.cost_usd or 0.0 for usage in usages if usage is not None)
-    return agents + sum(judged.cost_usd or 0.0 for judged in run.judges)
+    return agents + sum(judge.cost_usd or 0.0 for judge in run.judges)

@@ -136,21 +136,21 @@ def reasons_besides_cases(run: Run, verdict: RunVerdict, *, case_failed: bool) -
     that makes the build red; if it shows none, and there is no such reason either, the reason of the run is one: no
     report is silent about a red build.
     """
-    found = {
+    reasons = {
         (info.name, item.case): expired_quarantine_text(item)
         for info in run.suites
         for item in info.quarantined
         if item.expired
     }
     if not run.suites:
-        return found
+        return reasons
     whole = (run.suites[0].name, "")
     if run.gate is not None and run.gate.suite_wide.proven:
-        found[whole] = suite_wide_text(run.gate)
-    if verdict.outcome is Outcome.FAILED and not found and not case_failed:
+        reasons[whole] = suite_wide_text(run.gate)
+    if verdict.outcome is Outcome.FAILED and not reasons and not case_failed:
         red = next((suite.name for suite in verdict.suites if suite.outcome is Outcome.FAILED), whole[0])
-        found[red, ""] = verdict.reason
-    return found
+        reasons[red, ""] = verdict.reason
+    return reasons
 
 
 def findings(run: Run, verdict: RunVerdict, environ: Mapping[str, str]) -> list[Finding]:

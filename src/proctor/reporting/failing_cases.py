@@ -231,8 +231,8 @@ def _divergence(trial: TrialResult | None) -> dict[str, Json] | None:
     if not 0 <= index < len(trial.replies):
         return None
     expected = "\n".join(expected_lines(trial.case.turns[index].expected, MAX_TEXT)) or None
-    got = answer_text(trial.replies[index])[:MAX_TEXT]
-    return {"turn": index + 1, "kind": f"score of {score.evaluator}", "expected": expected, "got": got}
+    output = answer_text(trial.replies[index])[:MAX_TEXT]
+    return {"turn": index + 1, "kind": f"score of {score.evaluator}", "expected": expected, "got": output}
 
 
 def _sides(pair: CallPair) -> dict[str, Json]:

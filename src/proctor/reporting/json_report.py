@@ -23,7 +23,7 @@ SCHEMA = "proctor.report/1"
 
 def write(run: Run, verdict: RunVerdict, out: TextIO) -> None:
     """Write the report: run, verdict, suites and failures indented, then one line per trial."""
-    suites = [suite_data(info, judged) for info, judged in zip(run.suites, verdict.suites, strict=True)]
+    suites = [suite_data(info, suite_verdict) for info, suite_verdict in zip(run.suites, verdict.suites, strict=True)]
     head: dict[str, Json] = {"schema": SCHEMA, "run": run_data(run), "verdict": verdict_data(verdict), "suites": suites}
     if verdict.outcome is not Outcome.PASSED or any(verdict.counts[bad] for bad in (Outcome.FAILED, Outcome.ERROR)):
         head["failures"] = failures(run, verdict)

@@ -27,15 +27,15 @@ def write(run: Run, verdict: RunVerdict, out: TextIO) -> None:
     """Write the report one trial at a time; the counts at the start come from the summaries."""
     out.write('<?xml version="1.0" encoding="UTF-8"?>\n<testsuites>\n')
     reasons = reasons_besides_cases(run, verdict, case_failed=_shows_failure(run, verdict))
-    for index, (info, judged, trials) in enumerate(suites_with_trials(run, verdict)):
+    for index, (info, suite_verdict, trials) in enumerate(suites_with_trials(run, verdict)):
         besides = [(case_id, reason) for (suite, case_id), reason in reasons.items() if suite == info.name]
-        _open_suite(run, info, judged, index, len(besides), out)
-        passed = _passed_case_ids(judged)
+        _open_suite(run, info, suite_verdict, index, len(besides), out)
+        passed = _passed_case_ids(suite_verdict)
         for trial in trials:
             _write_trial(trial, out, passes=_counts_as_passed(trial.outcome, trial.case.id, passed))
         for case_id, reason in besides:
             _write_failure(info, f"quarantine of {case_id}" if case_id else "verdict", reason, out)
-        _close_suite(run, info, judged, out)
+        _close_suite(run, info, suite_verdict, out)
     out.write("</testsuites>\n")
 
 
@@ -50,9 +50,9 @@ def _shows_failure(run: Run, verdict: RunVerdict) -> bool:
     return any(item.outcome is Outcome.FAILED and (item.suite, item.case_id) in shown for item in run.summaries)
 
 
-def _open_suite(run: Run, info: SuiteInfo, judged: SuiteVerdict, index: int, besides: int, out: TextIO) -> None:
+def _open_suite(run: Run, info: SuiteInfo, suite_verdict: SuiteVerdict, index: int, besides: int, out: TextIO) -> None:
     _, milliseconds = suite_counts(run, info.name)
-    passed = _passed_case_ids(judged)
+    passed = _passed_case_ids(suite_verdict)
     counts = Counter(
         Outcome.PASSED if _counts_as_passed(summary.outcome, summary.case_id, passed) else summary.outcome
         for summary in run.summaries
@@ -71,13 +71,13 @@ def _open_suite(run: Run, info: SuiteInfo, judged: SuiteVerdict, index: int, bes
         "time": _seconds(milliseconds),
     }
     out.write(f"  <testsuite{_attributes(attributes)}>\n    <properties>\n")
-    for name, value in _properties(run, info, judged):
+    for name, value in _properties(run, info, suite_verdict):
         out.write(f"      <property{_attributes({'name': _name(name), 'value': value})}/>\n")
     out.write("    </properties>\n")
 
 
-def _passed_case_ids(judged: SuiteVerdict) -> set[str]:
-    return {case.case_id for case in judged.cases if case.outcome is Outcome.PASSED}
+def _passed_case_ids(suite_verdict: SuiteVerdict) -> set[str]:
+    return {case.case_id for case in suite_verdict.cases if case.outcome is Outcome.PASSED}
 
 
 def _counts_as_passed(outcome: Outcome, case_id: str, passed: set[str]) -> bool:
@@ -85,17 +85,17 @@ def _counts_as_passed(outcome: Outcome, case_id: str, passed: set[str]) -> bool:
     return outcome is Outcome.PASSED or (case_id in passed and outcome in (Outcome.FAILED, Outcome.ERROR))
 
 
-def _properties(run: Run, info: SuiteInfo, judged: SuiteVerdict) -> list[tuple[str, str]]:
+def _properties(run: Run, info: SuiteInfo, suite_verdict: SuiteVerdict) -> list[tuple[str, str]]:
     properties = [
         ("proctor.run", run.id),
         ("proctor.agent", info.agent),
-        ("proctor.verdict", f"{judged.outcome.value}: {judged.reason}"),
+        ("proctor.verdict", f"{suite_verdict.outcome.value}: {suite_verdict.reason}"),
     ]
-    if judged.pass_rate is not None:
-        properties.append(("proctor.pass_rate", str(judged.pass_rate)))
-    if judged.pass_hat_k is not None:
-        properties.append((f"proctor.pass^{judged.repeats}", f"{judged.pass_hat_k:.3f}"))
-    properties += [(f"proctor.flaky.{case.case_id}", flaky_text(case)) for case in judged.cases if case.is_flaky]
+    if suite_verdict.pass_rate is not None:
+        properties.append(("proctor.pass_rate", str(suite_verdict.pass_rate)))
+    if suite_verdict.pass_hat_k is not None:
+        properties.append((f"proctor.pass^{suite_verdict.repeats}", f"{suite_verdict.pass_hat_k:.3f}"))
+    properties += [(f"proctor.flaky.{case.case_id}", flaky_text(case)) for case in suite_verdict.cases if case.is_flaky]
     properties += [
         (f"proctor.quarantined.{item.case}", f"until {item.until}: {item.reason}") for item in info.quarantined
     ]
@@ -103,7 +103,9 @@ def _properties(run: Run, info: SuiteInfo, judged: SuiteVerdict) -> list[tuple[s
         properties.append(("proctor.gate", f"{run.gate.verdict}: {run.gate.reason}"))
         cases = (case for case in run.gate.cases if case.suite == info.name and case.is_notable)
         properties += [(f"proctor.gate.{case.case}", f"{case.status}: {gate_case_text(case)}") for case in cases]
-    properties += [(f"proctor.score.{item.evaluator}", str(item.scores)) for item in judged.evaluators if item.scores]
+    properties += [
+        (f"proctor.score.{item.evaluator}", str(item.scores)) for item in suite_verdict.evaluators if item.scores
+    ]
     return properties
 
 
@@ -134,7 +136,7 @@ def _write_failure(info: SuiteInfo, name: str, reason: str, out: TextIO) -> None
     out.write(f"      <failure{_attributes(inner)}>{_escape(reason)}</failure>\n    </testcase>\n")
 
 
-def _close_suite(run: Run, info: SuiteInfo, judged: SuiteVerdict, out: TextIO) -> None:
+def _close_suite(run: Run, info: SuiteInfo, suite_verdict: SuiteVerdict, out: TextIO) -> None:
     out.write("    <system-out>")
     for summary in run.summaries:
         if summary.suite == info.name:
@@ -145,8 +147,8 @@ def _close_suite(run: Run, info: SuiteInfo, judged: SuiteVerdict, out: TextIO) -
             name = trial_name(summary.case_id, summary.number)
             out.write(_escape(f"{name}: {summary.outcome.value}{f' ({scores})' if scores else ''}\n"))
     out.write("</system-out>\n    <system-err>")
-    if judged.outcome is not Outcome.PASSED:
-        out.write(_escape(judged.reason))
+    if suite_verdict.outcome is not Outcome.PASSED:
+        out.write(_escape(suite_verdict.reason))
     out.write("</system-err>\n  </testsuite>\n")
 
 

@@ -63,7 +63,8 @@ def find_reporter(name: str) -> Reporter:
         if reporter.name == name:
             return reporter
         names.append(reporter.name)
-    raise UsageError(f"unknown report {name!r}{did_you_mean(name, names)}; available: {', '.join(names)}")
+    hint = did_you_mean(name, names) or f"; available: {', '.join(names)}"
+    raise UsageError(f"unknown report {name!r}{hint}")
 
 
 def parse_target(text: str) -> tuple[str, str]:

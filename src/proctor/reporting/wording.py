@@ -167,16 +167,16 @@ def suites_with_trials(
     """
     pairs = list(zip(run.suites, verdict.suites, strict=True))
     if not _is_in_suite_order(run):
-        for info, judged in pairs:
-            yield info, judged, (trial for trial in run.trials if trial.suite == info.name)
+        for info, suite_verdict in pairs:
+            yield info, suite_verdict, (trial for trial in run.trials if trial.suite == info.name)
         return
     stream = groupby(run.trials, key=lambda trial: trial.suite)
     name, trials = next(stream, (None, iter(())))
-    for info, judged in pairs:
+    for info, suite_verdict in pairs:
         if info.name != name:
-            yield info, judged, ()
+            yield info, suite_verdict, ()
             continue
-        yield info, judged, trials
+        yield info, suite_verdict, trials
         name, trials = next(stream, (None, iter(())))
 
 

@@ -37,9 +37,9 @@ def suite_history(store: Store, suite: str) -> Iterator[SuiteHistoryEntry]:
     """Every run of the suite, the latest first."""
     for run in store.runs():
         if any(suite in (info.name, info.source) for info in run.suites):
-            for info, judged in zip(run.suites, verdict(run).suites, strict=True):
+            for info, suite_verdict in zip(run.suites, verdict(run).suites, strict=True):
                 if suite in (info.name, info.source):  # once per agent
-                    yield _entry(run, info, judged)
+                    yield _entry(run, info, suite_verdict)
 
 
 def suite_names(store: Store) -> list[str]:
@@ -47,15 +47,15 @@ def suite_names(store: Store) -> list[str]:
     return sorted({name for run in store.runs() for info in run.suites for name in (info.name, info.source) if name})
 
 
-def _entry(run: Run, info: SuiteInfo, judged: SuiteVerdict) -> SuiteHistoryEntry:
+def _entry(run: Run, info: SuiteInfo, suite_verdict: SuiteVerdict) -> SuiteHistoryEntry:
     return SuiteHistoryEntry(
         run=run,
         agent=info.agent,
         agent_fingerprint=info.agent_fingerprint,
-        outcome=judged.outcome,
-        trials=sum(case.trials for case in judged.cases),
+        outcome=suite_verdict.outcome,
+        trials=sum(case.trials for case in suite_verdict.cases),
         planned=info.planned,
-        passed=judged.counts[Outcome.PASSED],
-        cases=judged.counts[Outcome.PASSED] + judged.counts[Outcome.FAILED],
-        scores={item.evaluator: item.scores.mean for item in judged.evaluators if item.scores is not None},
+        passed=suite_verdict.counts[Outcome.PASSED],
+        cases=suite_verdict.counts[Outcome.PASSED] + suite_verdict.counts[Outcome.FAILED],
+        scores={item.evaluator: item.scores.mean for item in suite_verdict.evaluators if item.scores is not None},
     )

@@ -220,7 +220,7 @@ def corrections(run: Run) -> list[Correction]:
     calibrations = _calibrations(run)
     if not calibrations:
         return []
-    judged: dict[tuple[str, float], list[tuple[TrialResult, Score]]] = {}
+    scores_by_judge: dict[tuple[str, float], list[tuple[TrialResult, Score]]] = {}
     used: dict[tuple[str, float], Calibration] = {}
     for trial in run.trials:
         for score in trial.scores:
@@ -231,8 +231,8 @@ def corrections(run: Run) -> list[Correction]:
             if (calibration := next(fitting, None)) is not None:
                 key = (score.fingerprint, score.threshold)
                 used.setdefault(key, calibration)
-                judged.setdefault(key, []).append((trial, score))
-    return [_correction(used[key], key[1], scores) for key, scores in judged.items()]
+                scores_by_judge.setdefault(key, []).append((trial, score))
+    return [_correction(used[key], key[1], scores) for key, scores in scores_by_judge.items()]
 
 
 def uncalibrated_judges(run: Run, corrections: Sequence[Correction]) -> dict[str, list[str]]:

@@ -352,7 +352,7 @@ def _agent_of(suite: Suite, override: Any, problems: list[Problem], *, load: boo
     """The agent of a suite; `None` if there is a problem, or if it is code and `load` is false."""
     reference, base = (override, Path.cwd()) if override is not None else (suite.agent, suite.base)
     if reference is None:
-        problems.append(Problem(f"names no agent; {_agent_hint(suite)}pass one with --agent app.py:agent", suite.path))
+        problems.append(Problem(f"has no agent; {_agent_hint(suite)}pass --agent app.py:agent", suite.path))
         return None
     try:
         return resolve_agent(reference, base) if load else check_agent(reference, base)

@@ -332,8 +332,8 @@ def _documents(content: str, path: Path, problems: list[Problem]) -> list[tuple[
         try:
             documents.append((number, json.loads(line)))
         except (ValueError, RecursionError) as error:
-            problems.append(Problem(f"is not JSON: {error}", path, number))
+            problems.append(Problem(f"is not valid JSON: {error}", path, number))
     if not documents:  # no line is a document, so the file is one document with an error
         at = getattr(whole_error, "lineno", None)
-        problems[:] = [Problem(f"is not JSON: {whole_error}", path, at)]
+        problems[:] = [Problem(f"is not valid JSON: {whole_error}", path, at)]
     return documents

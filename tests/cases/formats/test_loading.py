@@ -155,7 +155,7 @@ def test_a_file_in_a_folder_that_reads_like_a_suite_must_be_one(write: Write, tm
 def test_problems_of_all_paths_come_together(write: Write, tmp_path: Path) -> None:
     paths = [write("a.json", "{"), tmp_path / "nowhere.yaml", tmp_path / "nowhere.py", write("b.yaml", "cases: []")]
     assert [problem.removeprefix(f"{tmp_path}/") for problem in problems(*paths, f"{tmp_path}/c.py:CASES")][1:4] == [
-        "nowhere.yaml: cannot be read: No such file or directory",
+        "nowhere.yaml: does not exist",
         "nowhere.py: does not exist",
         "b.yaml:1: cases is empty; add at least one",
     ]

@@ -220,7 +220,7 @@ def test_two_cases_of_one_id_are_a_problem(tmp_path: Path) -> None:
         (docs.eval_set(docs.case("a", {**docs.BOTH, "userContent": {"parts": [{"txt": "Hi"}]}})), "parts[0].txt"),
         (docs.eval_set(docs.case("a", docs.turn(intermediateData={"toolUse": []}))), "intermediateData.toolUse"),
         (docs.eval_set(docs.case(eval_id="b", evalID="c")), "evalID is not a known key"),
-        ({**docs.eval_set(), "eval_set_id": "again"}, "is there twice"),
+        ({**docs.eval_set(), "eval_set_id": "again"}, "is set twice"),
     ],
 )
 def test_a_key_that_is_not_known_is_reported_where_it_stands(tmp_path: Path, data: Any, said: str) -> None:

@@ -158,7 +158,7 @@ def test_questions_and_conversations_are_never_mixed() -> None:
 @pytest.mark.parametrize(
     ("kind", "text", "said"),
     [
-        ("json", "{", "is not JSON"),
+        ("json", "{", "is not valid JSON"),
         ("json", "{}", "must be a list"),
         ("json", "[3]", "must be an object"),
         ("json", '[{"input": "a"}, {"actual_output": 3}]', "input"),
@@ -178,7 +178,7 @@ def test_everything_wrong_with_a_file_is_reported_and_nothing_is_added(
 
 
 def test_files_that_cannot_be_read_or_written_are_reported(tmp_path: Path) -> None:
-    with pytest.raises(InvalidSuite, match="cannot be read"):
+    with pytest.raises(InvalidSuite, match="does not exist"):
         EvaluationDataset().add_goldens_from_json_file(tmp_path / "none.json")
     (tmp_path / "bytes").write_bytes(b"\xff\xfe")
     with pytest.raises(InvalidSuite, match="UTF-8"):

@@ -169,7 +169,7 @@ def test_problems_of_that_file_are_located_in_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
-        (None, "cannot be read"),
+        (None, "does not exist"),
         ("a: [", "is not valid YAML"),
         ("", "must be an object, not nothing"),
         ("[]", "is empty"),

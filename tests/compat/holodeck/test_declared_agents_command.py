@@ -84,7 +84,7 @@ def test_a_missing_package_is_reported_with_its_extra(project: Path, proctor: Ca
 def test_without_a_model_a_file_still_needs_an_agent(project: Path, proctor: Callable[..., Any]) -> None:
     ended = proctor("test", agent(project, model=None))
     assert ended.code == 2
-    assert "names no agent; describe one with `model`" in ended.err
+    assert "has no agent; describe one with `model`" in ended.err
 
 
 def test_a_file_may_say_how_much_is_reported(project: Path, proctor: Callable[..., Any]) -> None:

@@ -187,7 +187,7 @@ OPENAI = {"provider": "openai", "name": "m", "endpoint": NOWHERE}
         ({"openai": {"colour": 3}}, "openai.colour is not a known key"),
         ({"response_format": {"type": "array"}}, "response_format must be the JSON Schema of an object"),
         ({"response_format": {"type": "object", "properties": 3}}, "response_format is not a JSON Schema"),
-        ({"response_format": "no.json"}, "no.json: cannot be read"),
+        ({"response_format": "no.json"}, "no.json: does not exist"),
         ({"tools": [{**FUNCTION, "type": "hierarchical_document"}]}, "which Proctor does not support"),
         ({"tools": [{**FUNCTION, "name": "a b"}]}, "tools[0].name must consist of letters"),
         ({"tools": [FUNCTION, FUNCTION]}, "tools[1].name is used by more than one tool"),

@@ -261,7 +261,7 @@ def test_files_are_read_by_the_processor_that_is_given(tmp_path: Path) -> None:
 
 def test_a_file_without_an_agent_says_so_when_it_is_run(tmp_path: Path) -> None:
     executor = TestExecutor(write(tmp_path, [{"input": "q"}]))
-    with pytest.raises(InvalidSuite, match="names no agent"):
+    with pytest.raises(InvalidSuite, match="has no agent"):
         asyncio.run(executor.execute_tests())
 
 

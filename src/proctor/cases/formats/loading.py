@@ -11,7 +11,7 @@ from proctor.base.errors import InvalidSuite, Problem, UsageError
 from proctor.base.own_files import is_own_output
 from proctor.base.positions import Position
 from proctor.base.references import find_file, is_reference, resolve
-from proctor.base.source import read_text
+from proctor.base.source import read_error, read_text
 from proctor.cases.formats import (
     CSV,
     JSON_AND_YAML,
@@ -86,7 +86,7 @@ def _load_one(path: str) -> list[Suite]:
         return _read_file(where)
     except OSError as error:
         name = Path(error.filename) if isinstance(error.filename, str) else where
-        raise InvalidSuite([Problem(f"cannot be read: {error.strerror or error}", name)]) from None
+        raise InvalidSuite([Problem(read_error(error), name)]) from None
 
 
 def _load_folder(folder: Path) -> list[Suite]:

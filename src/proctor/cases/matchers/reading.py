@@ -114,8 +114,8 @@ def _read_form(value: Mapping[str, Json], base: Path | None, at: Pointer, *, key
     name = names[0]
     if len(names) > 1 or name not in FORMS:
         hint = "" if len(names) > 1 else did_you_mean(name, FORMS)
-        rest = f"use one of {', '.join(FORMS)}, or {{$equals: …}} for a literal with such a key"
-        raise InvalidMatcher(f"{' and '.join(names)} is not a matcher{hint}; {rest}", (*at, name))
+        rest = f"; use one of {', '.join(FORMS)}, or {{$equals: …}} for a literal with such a key"
+        raise InvalidMatcher(f"{' and '.join(names)} is not a matcher{hint or rest}", (*at, name))
     options = {option: item for option, item in value.items() if option != name}
     if unknown := sorted(str(option) for option in options if option not in FORMS[name].options):
         raise InvalidMatcher(f"{name} does not take {', '.join(unknown)}", (*at, unknown[0]))

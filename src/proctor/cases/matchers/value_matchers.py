@@ -270,11 +270,11 @@ class Fuzzy:
 
     def mismatch(self, actual: Json) -> str | None:
         expected, got = _normalize(self.value), _normalize(actual)
-        expected_number, got_number = _number(expected), _number(got)
+        expected_number, actual_number = _number(expected), _number(got)
         if expected.isdecimal() and got.isdecimal():
             matches = expected.lstrip("0") == got.lstrip("0")
-        elif expected_number is not None and got_number is not None:
-            matches = math.isclose(expected_number, got_number, rel_tol=1e-9, abs_tol=1e-9)
+        elif expected_number is not None and actual_number is not None:
+            matches = math.isclose(expected_number, actual_number, rel_tol=1e-9, abs_tol=1e-9)
         else:
             matches = expected == got or (
                 self.ignore_punctuation and _without_punctuation(expected) == _without_punctuation(got)

@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from proctor.base.errors import InvalidSuite, Problem, StoreError, UsageError
-from proctor.base.source import lines_of
+from proctor.base.source import lines_of, read_error
 from proctor.compat.deepeval.dataset_columns import read_columns
 from proctor.compat.deepeval.goldens import ConversationalGolden, Golden
 from proctor.compat.deepeval.test_case import ConversationalTestCase, LLMTestCase
@@ -62,7 +62,7 @@ def read(path: Path, file_type: str, parameters: Mapping[str, Any], *, golden: b
         with path.open(encoding=columns.encoding, newline="") as file:
             text = file.read()
     except OSError as error:
-        raise InvalidSuite([Problem(f"cannot be read: {error.strerror or error}", path)]) from None
+        raise InvalidSuite([Problem(read_error(error), path)]) from None
     except ValueError:
         raise InvalidSuite([Problem(f"is not {columns.encoding.upper().removesuffix('-SIG')} text", path)]) from None
     except LookupError as error:
@@ -113,7 +113,7 @@ def _rows(text: str, file_type: str, path: Path, problems: list[Problem]) -> lis
         try:
             data = json.loads(part)
         except (ValueError, RecursionError) as error:
-            problems.append(Problem(f"is not JSON: {error}", path, line))
+            problems.append(Problem(f"is not valid JSON: {error}", path, line))
             continue
         if file_type == "json" and not isinstance(data, list):
             problems.append(Problem("must be a list of objects", path))

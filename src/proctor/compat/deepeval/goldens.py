@@ -48,7 +48,7 @@ def _parse_turns(value: Any) -> Any:
     try:
         return json.loads(value)
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"is not JSON: {error}") from None
+        raise ValueError(f"is not valid JSON: {error}") from None
 
 
 class ConversationalGolden(DeepEvalModel):

@@ -78,8 +78,8 @@ class _AgentReader:
         if agent.embedding_provider is not None:
             embedder = model_spec(agent.embedding_provider, ("embedding_provider",), problems, generates_text=False)
             if not any(isinstance(tool, VectorstoreTool) for tool in agent.tools or ()):
-                wrong = "is not used: there is no tool of type vectorstore"
-                problems.add(("embedding_provider",), wrong)
+                message = "is not used: there is no tool of type vectorstore"
+                problems.add(("embedding_provider",), message)
         instructions = self._instructions()
         tools = ToolReader(problems, self.base, model, embedder, self.load)
         for index, tool in enumerate(agent.tools or ()):
@@ -112,8 +112,8 @@ class _AgentReader:
         try:
             text = Path(self.base, instructions.file).read_text(encoding="utf-8-sig")
         except (OSError, ValueError) as error:
-            wrong = f"names {instructions.file}, which cannot be read: {error}"
-            self.problems.add(("instructions", "file"), wrong)
+            message = f"names {instructions.file}, which cannot be read: {error}"
+            self.problems.add(("instructions", "file"), message)
             return None
         try:
             _, body = split_front_matter(self.base / instructions.file, text)
@@ -135,8 +135,8 @@ class _AgentReader:
         if schema is None:
             return None
         if not isinstance(schema, dict) or (schema and schema.get("type") != "object"):
-            wrong = "must be the JSON Schema of an object, or a file with one"
-            self.problems.add(("response_format",), wrong)
+            message = "must be the JSON Schema of an object, or a file with one"
+            self.problems.add(("response_format",), message)
             return None
         reason = schema_problem(schema)
         if reason is not None:
@@ -169,8 +169,8 @@ class _AgentReader:
         """Report allowed tools that do not exist, and disallowed ones that look like a typo."""
         for name in options.allowed_tools or ():
             if not _has_tool(name, tools):
-                wrong = f"allows {name!r}, which the agent does not have{did_you_mean(name, tools)}"
-                self.problems.add((key,), wrong)
+                message = f"allows {name!r}, which the agent does not have{did_you_mean(name, tools)}"
+                self.problems.add((key,), message)
         for name in options.disallowed_tools:
             suggestion = "" if _has_tool(name, tools) else did_you_mean(name, tools)
             if suggestion:

@@ -184,8 +184,8 @@ def model_spec(
         key = expand_variables(model.api_key.get_secret_value(), (*place, "api_key"), problems)
     version = model.api_version and expand_variables(model.api_version, (*place, "api_version"), problems)
     if model.auth_provider not in (None, "api_key"):
-        wrong = "is not supported; set provider to the service itself, such as bedrock"
-        problems.add((*place, "auth_provider"), wrong)
+        message = "is not supported; set provider to the service itself, such as bedrock"
+        problems.add((*place, "auth_provider"), message)
     if len(problems.items) > before:
         return None
     provider, name = parse_model_name(f"{model.provider}:{model.name}")

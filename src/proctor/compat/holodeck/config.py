@@ -8,7 +8,7 @@ from pathlib import Path
 from proctor.base.documents import Document
 from proctor.base.environment import environment_from
 from proctor.base.errors import InvalidSuite, Problem
-from proctor.base.source import read_text
+from proctor.base.source import read_error, read_text
 from proctor.compat.holodeck.models import Agent, ExecutionConfig
 from proctor.compat.holodeck.reader import AGENT_KEYS, agent_suite, read_agent_file
 from proctor.compat.holodeck.settings import agent_env_files, as_execution_config, config_files, resolve_execution
@@ -44,7 +44,7 @@ class ConfigLoader:
         except InvalidSuite as error:
             raise ConfigError(error.problems) from error
         except OSError as error:
-            raise ConfigError([Problem(f"cannot be read: {error.strerror or error}", path)]) from error
+            raise ConfigError([Problem(read_error(error), path)]) from error
 
     def resolve_execution_config(self, agent: Agent, overrides: ExecutionConfig | None = None) -> ExecutionConfig:
         """Resolve the settings: `overrides`, then agent.yaml, configuration files, environment, defaults."""

@@ -204,7 +204,7 @@ class _CallbackListener:
         self._executor = executor
         self._tests = tests
 
-    def started(self, run: Run, planned: int, kept: int) -> None:
+    def started(self, run: Run, planned: int, stored: int) -> None:
         return None
 
     def trial_started(self, case: Case, number: int) -> None:

@@ -108,8 +108,8 @@ def to_processed(result: Any, item: AttachedFile, spent_ms: float) -> ProcessedF
         return _file_input(original, markdown_content=result, processing_time_ms=duration)
     text, error = getattr(result, "markdown_content", None), getattr(result, "error", None)
     if text is None and error is None:
-        wrong = f"the file processor returned {type(result).__name__}, which has no text"
-        return _file_input(original, processing_time_ms=duration, error=wrong)
+        message = f"the file processor returned {type(result).__name__}, which has no text"
+        return _file_input(original, processing_time_ms=duration, error=message)
     metadata, cached = to_json(getattr(result, "metadata", None)), getattr(result, "cached_path", None)
     own_time = getattr(result, "processing_time_ms", None)
     return _file_input(

@@ -125,9 +125,9 @@ def _output_schema(schema: Mapping[str, Json]) -> Any:
                 answer = json.loads(json_str)
             except ValueError:
                 raise ModelBehaviorError("the reply is not valid JSON") from None
-            wrong = schema_error(schema, answer)
-            if wrong is not None:
-                raise ModelBehaviorError(f"the reply does not match its schema: {wrong}")
+            problem = schema_error(schema, answer)
+            if problem is not None:
+                raise ModelBehaviorError(f"the reply does not match its schema: {problem}")
             return answer
 
     return OutputSchema()

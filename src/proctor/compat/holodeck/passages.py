@@ -267,13 +267,13 @@ def _is_readable(tool: VectorstoreTool, place: Pointer, path: Path, problems: Pr
         files = searchable_files(path)
     except (OSError, ValueError):
         files = []
-    wrong = missing_package(files) or size_problem(files)
+    problem = missing_package(files) or size_problem(files)
     if not files:
         kinds = ", ".join(SUFFIXES)
-        wrong = f"names {tool.source}, which has no file to search ({kinds}); looked for {path}"
-    if wrong:
-        problems.add((*place, "source"), wrong)
-    return not wrong
+        problem = f"names {tool.source}, which has no file to search ({kinds}); looked for {path}"
+    if problem:
+        problems.add((*place, "source"), problem)
+    return not problem
 
 
 def _holds_text(place: Pointer, path: Path, records: RecordSpec | None, problems: Problems) -> bool:
@@ -331,13 +331,13 @@ def _embeddings(
 
 def _report_embedder(place: Pointer, model: ModelSpec, embedder: ModelSpec | None, problems: Problems) -> None:
     if embedder is None:
-        wrong = f"is not available from {model.provider}; set embedding_provider"
-        problems.add((*place, "embedding_model"), wrong)
+        message = f"is not available from {model.provider}; set embedding_provider"
+        problems.add((*place, "embedding_model"), message)
         return
     providers = ", ".join(PROVIDERS)
-    wrong = f"cannot embed: {model.provider} is not one of {providers}, and has no OpenAI-compatible endpoint"
-    if all(problem.message != wrong for problem in problems.items):
-        problems.add(("embedding_provider",), wrong)
+    message = f"cannot embed: {model.provider} is not one of {providers}, and has no OpenAI-compatible endpoint"
+    if all(problem.message != message for problem in problems.items):
+        problems.add(("embedding_provider",), message)
 
 
 def _embedder_for(model: ModelSpec, name: str) -> EmbeddingSpec | None:

@@ -134,9 +134,9 @@ def _schema_validator(spec: AgentSpec) -> Any:
     from pydantic_ai import ModelRetry
 
     def check(answer: Any) -> Any:
-        wrong = schema_error(spec.response_schema or {}, answer)
-        if wrong is not None:
-            raise ModelRetry(f"The reply does not match its schema: {wrong}")
+        problem = schema_error(spec.response_schema or {}, answer)
+        if problem is not None:
+            raise ModelRetry(f"The reply does not match its schema: {problem}")
         return answer
 
     return check

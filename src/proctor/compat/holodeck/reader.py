@@ -242,8 +242,8 @@ class _AgentFileReader:
             document.problem(("test_cases_file",), f"names {tests_file}, which {error.problems[0].message}")
             return None
         if path.resolve() == document.path.resolve():
-            wrong = "names this file itself; put its tests under 'test_cases'"
-            document.problem(("test_cases_file",), wrong)
+            message = "names this file itself; put its tests under 'test_cases'"
+            document.problem(("test_cases_file",), message)
             return None
         try:
             tests_document = Document(path, text)

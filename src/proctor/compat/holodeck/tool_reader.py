@@ -98,8 +98,8 @@ class ToolReader:
             return None
         schema = function_schema(function) if tool.parameters is None else self._schema(tool, place, function)
         if isinstance(schema, str):
-            wrong = f"{tool.function} has no usable type hints ({schema}); describe its parameters in 'parameters'"
-            self.problems.add((*place, "function"), wrong)
+            message = f"{tool.function} has no usable type hints ({schema}); describe its parameters in 'parameters'"
+            self.problems.add((*place, "function"), message)
             return None
         description = tool.description or (inspect.getdoc(function) or "").strip()
         return FunctionSpec(tool.name, description, function, schema or {}, tool.defer_loading)
@@ -130,8 +130,8 @@ class ToolReader:
             }
         for placeholder in placeholders:
             if placeholder not in (schema.get("properties") or {}):
-                wrong = f"has {{{{{placeholder}}}}}, which 'parameters' does not describe"
-                self.problems.add((*place, "template"), wrong)
+                message = f"has {{{{{placeholder}}}}}, which 'parameters' does not describe"
+                self.problems.add((*place, "template"), message)
         return PromptSpec(tool.name, tool.description or "", template, schema, model, tool.defer_loading)
 
     def _schema(
@@ -313,13 +313,13 @@ def function_schema(function: Callable[..., Any]) -> dict[str, Json] | str:
 def _schema_by_name(parameters: Mapping[str, Json], required: frozenset[str] | None) -> dict[str, Json]:
     """A schema from a description of each parameter; `required` are the function's required ones, if known."""
     properties: dict[str, Json] = {}
-    needed: list[str] = []
+    required_names: list[str] = []
     for name, item in parameters.items():
         properties[name] = {key: value for key, value in item.items() if not (key == "required" and value in (0, 1))}
         is_required = "default" not in item if required is None else name in required
         if item.get("required", is_required) is True:
-            needed.append(name)
-    return {"type": "object", "properties": properties, "required": needed, "additionalProperties": False}
+            required_names.append(name)
+    return {"type": "object", "properties": properties, "required": required_names, "additionalProperties": False}
 
 
 def _required_parameters(function: Callable[..., Any] | None) -> frozenset[str] | None:

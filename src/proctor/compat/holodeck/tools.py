@@ -57,9 +57,9 @@ def _with_schema_check(schema: Mapping[str, Json], work: Any) -> Any:
     """Check arguments against the schema first; the model sees the error and can try again."""
 
     async def call(arguments: Mapping[str, Any]) -> Json:
-        wrong = schema_error(schema, to_json(arguments))
-        if wrong is not None:
-            raise InvalidArguments(wrong)
+        problem = schema_error(schema, to_json(arguments))
+        if problem is not None:
+            raise InvalidArguments(problem)
         return to_json(await work(arguments))
 
     return call

@@ -32,19 +32,19 @@ class SpanDispatcher:
     def __init__(self) -> None:
         self.handlers: tuple[Any, ...] = ()
         self.dropped = 0
-        self._waiting: deque[tuple[Span, tuple[Any, ...]]] = deque()
-        self._changed = threading.Condition()
+        self._queue: deque[tuple[Span, tuple[Any, ...]]] = deque()
+        self._condition = threading.Condition()
         self._busy = False
         self._thread: threading.Thread | None = None
 
     def add(self, handler: Any) -> None:
-        with self._changed:
+        with self._condition:
             if not self.handlers:
                 add_span_listener(self.enqueue)
             self.handlers = (*self.handlers, handler)
 
     def remove(self, handler: Any) -> None:
-        with self._changed:
+        with self._condition:
             if not any(other is handler for other in self.handlers):
                 raise ValueError(f"{handler!r} was not added as a handler")
             self.handlers = tuple(other for other in self.handlers if other is not handler)
@@ -54,16 +54,16 @@ class SpanDispatcher:
     def enqueue(self, span: Span) -> None:
         if threading.current_thread() is self._thread:
             return  # spans of a handler's own work would never end
-        with self._changed:
-            if len(self._waiting) >= MAX_QUEUE:
+        with self._condition:
+            if len(self._queue) >= MAX_QUEUE:
                 self._drop()
                 return
-            self._waiting.append((span, self.handlers))
+            self._queue.append((span, self.handlers))
             if self._thread is None:
                 self._thread = threading.Thread(target=self._work, name="proctor-spans", daemon=True)
                 self._thread.start()
                 atexit.register(self.flush, 5.0)
-            self._changed.notify_all()
+            self._condition.notify_all()
 
     def _drop(self) -> None:
         if self.dropped == 0:
@@ -72,27 +72,27 @@ class SpanDispatcher:
 
     def flush(self, timeout_seconds: float) -> bool:
         end = time.monotonic() + timeout_seconds
-        with self._changed:
-            while self._waiting or self._busy:
+        with self._condition:
+            while self._queue or self._busy:
                 remaining = end - time.monotonic()
                 if remaining <= 0:
                     return False
-                self._changed.wait(remaining)
+                self._condition.wait(remaining)
         return True
 
     def _work(self) -> None:
         loop = asyncio.new_event_loop()
         while True:
-            with self._changed:
-                while not self._waiting:
-                    self._changed.wait()
-                span, handlers = self._waiting.popleft()
+            with self._condition:
+                while not self._queue:
+                    self._condition.wait()
+                span, handlers = self._queue.popleft()
                 self._busy = True
             for handler in handlers:
                 _call_handler(handler, span, loop)
-            with self._changed:
+            with self._condition:
                 self._busy = False
-                self._changed.notify_all()
+                self._condition.notify_all()
 
 
 def _call_handler(handler: Any, span: Span, loop: Any) -> None:

@@ -94,8 +94,8 @@ def _trials(
         whole = run
         in_full = Trials(lambda _: (trial for trial in whole.trials_of(cases) if trial.position in positions))
         run = replace(run, trials=in_full)
-    for _, judged, trials in suites_with_trials(run, verdict):
-        yield judged, _views(trials, numbers)
+    for _, suite_verdict, trials in suites_with_trials(run, verdict):
+        yield suite_verdict, _views(trials, numbers)
 
 
 def _views(trials: Iterable[TrialResult], numbers: dict[CaseAddress, int]) -> Iterator[TrialView]:

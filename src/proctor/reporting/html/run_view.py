@@ -113,25 +113,34 @@ class SuiteCard:
 
 def suite_cards(run: Run, verdict: RunVerdict) -> list[SuiteCard]:
     cards = []
-    for info, judged in zip(run.suites, verdict.suites, strict=True):
-        total = sum(judged.counts.values())
-        shares = [(outcome, count / total) for outcome, count in judged.counts.items() if count]
+    for info, suite_verdict in zip(run.suites, verdict.suites, strict=True):
+        total = sum(suite_verdict.counts.values())
+        shares = [(outcome, count / total) for outcome, count in suite_verdict.counts.items() if count]
         required = None if info.criteria.pct == 1 else info.criteria.pct
-        counts = count_parts(judged.counts)
-        facts = _suite_facts(info, judged)
+        counts = count_parts(suite_verdict.counts)
+        facts = _suite_facts(info, suite_verdict)
         cards.append(
-            SuiteCard(judged.name, judged.outcome, judged.reason, judged.pass_rate, required, shares, counts, facts)
+            SuiteCard(
+                suite_verdict.name,
+                suite_verdict.outcome,
+                suite_verdict.reason,
+                suite_verdict.pass_rate,
+                required,
+                shares,
+                counts,
+                facts,
+            )
         )
     return cards
 
 
-def _suite_facts(info: SuiteInfo, judged: SuiteVerdict) -> list[NamedValue]:
+def _suite_facts(info: SuiteInfo, suite_verdict: SuiteVerdict) -> list[NamedValue]:
     facts = []
-    if judged.pass_hat_k is not None and judged.pass_at_k is not None:
-        k = judged.repeats
-        facts.append(NamedValue(f"pass^{k}", f"{judged.pass_hat_k:.2f}", f"all {k} trials pass"))
-        facts.append(NamedValue(f"pass@{k}", f"{judged.pass_at_k:.2f}", "at least one passes"))
-    if each := reliability_text(judged.reliability):
+    if suite_verdict.pass_hat_k is not None and suite_verdict.pass_at_k is not None:
+        k = suite_verdict.repeats
+        facts.append(NamedValue(f"pass^{k}", f"{suite_verdict.pass_hat_k:.2f}", f"all {k} trials pass"))
+        facts.append(NamedValue(f"pass@{k}", f"{suite_verdict.pass_at_k:.2f}", "at least one passes"))
+    if each := reliability_text(suite_verdict.reliability):
         facts.append(NamedValue("By number of trials", each))
     rules = {
         "all": "all trials pass",
@@ -139,7 +148,7 @@ def _suite_facts(info: SuiteInfo, judged: SuiteVerdict) -> list[NamedValue]:
         "majority": "most trials pass",
         "mean": "mean scores pass",
     }
-    if judged.repeats > 1:
+    if suite_verdict.repeats > 1:
         facts.append(NamedValue("A case passes if", rules[info.criteria.trials]))
     facts.append(NamedValue("Agent", info.agent, is_code=True))
     if info.path:
@@ -303,7 +312,9 @@ def _grid_rows(
 ) -> Iterator[GridRow]:
     for case in sorted(suite.cases, key=lambda case: case.outcome.rank)[:MAX_GRID_ROWS]:
         address = suite.name, case.case_id
-        own = trials[address]
-        dots = [Dot(summary.number, summary.outcome, link(summary.position)) for summary in own]
+        case_trials = trials[address]
+        dots = [Dot(summary.number, summary.outcome, link(summary.position)) for summary in case_trials]
         flaky = flaky_text(case) if case.is_flaky else ""
-        yield GridRow(numbers[address], case, flaky, link(own[0].position), dots, score_cells(own, evaluators))
+        yield GridRow(
+            numbers[address], case, flaky, link(case_trials[0].position), dots, score_cells(case_trials, evaluators)
+        )

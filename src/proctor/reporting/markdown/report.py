@@ -215,12 +215,12 @@ def write(run: Run, verdict: RunVerdict, out: TextIO) -> None:
     if run.compares_agents:
         write_agents_markdown(run, out)
     out.write("---\n\n## Test results\n\n")
-    for info, judged, trials in suites_with_trials(run, verdict):
-        out.write(f"### Suite: {inline(judged.name)} {BADGES[judged.outcome]}\n\n")
-        out.write(f"{inline(judged.reason)}{_reliability(judged)}\n\n")
+    for info, suite_verdict, trials in suites_with_trials(run, verdict):
+        out.write(f"### Suite: {inline(suite_verdict.name)} {BADGES[suite_verdict.outcome]}\n\n")
+        out.write(f"{inline(suite_verdict.reason)}{_reliability(suite_verdict)}\n\n")
         if info.path:
             out.write(f"File {code(info.path)}, agent {code(info.agent)}\n\n")
-        repeated = {case.case_id: case for case in judged.cases if case.trials > 1}
+        repeated = {case.case_id: case for case in suite_verdict.cases if case.trials > 1}
         for case_id, own in groupby(trials, key=lambda trial: trial.case.id):
             if case_id in repeated:
                 write_repeats(own, repeated[case_id], out)

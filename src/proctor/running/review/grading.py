@@ -246,7 +246,7 @@ def _parse_lines(text: str, source: str) -> list[FileRow]:
         try:
             rows.append(FileRow(place, json.loads(line)))
         except (ValueError, RecursionError) as error:
-            problems.append(f"{place}: is not JSON: {error}")
+            problems.append(f"{place}: is not valid JSON: {error}")
     if problems:
         raise UsageError(_join_problems(problems))
     return rows

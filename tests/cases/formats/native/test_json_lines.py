@@ -55,7 +55,7 @@ def test_every_problem_is_told_with_its_line(tmp_path: Path) -> None:
         load([path])
 
     told = [(problem.line, problem.message) for problem in caught.value.problems]
-    assert (11, "needs 'input', 'turns' or a 'scenario'") in told
+    assert (11, "needs 'input', 'turns' or 'scenario'") in told
     assert (13, "'plain' is also the id of cases[0]") in told
     assert [line for line, message in told if "not valid JSON" in message] == [14]
 

@@ -206,7 +206,7 @@ def _read_turns(fields: Fields, defaults: tuple[EvaluatorSpec, ...]) -> tuple[Tu
     document = fields.document
     if fields.take("turns") is None:
         if not fields.has("input"):
-            document.problem(fields.pointer, "needs 'input', 'turns' or a 'scenario'")
+            document.problem(fields.pointer, "needs 'input', 'turns' or 'scenario'")
         return (_read_turn(fields, defaults, whole_case=True),)
     for name in ("input", "expected", KEYWORDS_KEY, "retrieval_context", "files"):
         if fields.has(name):
