@@ -126,7 +126,7 @@ def test_missing_files_and_other_encodings_than_utf_8_are_problems_and_a_byte_or
         path.write_bytes(content)
         with pytest.raises(InvalidSuite, match="is not UTF-8 text"):
             read_text(path)
-    with pytest.raises(InvalidSuite, match="No such file"):
+    with pytest.raises(InvalidSuite, match="does not exist"):
         read_text(tmp_path / "nowhere.json")
     with pytest.raises(InvalidSuite, match="cannot be read"):
         read_text(tmp_path)

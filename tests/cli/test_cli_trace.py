@@ -328,7 +328,7 @@ def test_an_input_with_several_values_keeps_the_first_and_says_so(proctor: Comma
         (None, ("--input", "t.json"), "cannot be read"),
         ("", ("--input", "t.json"), "it is empty"),
         ('{"resourceSpans": []}', ("--input", "t.json"), "has no spans"),
-        ("{", ("--input", "t.json"), "is not JSON"),
+        ("{", ("--input", "t.json"), "is not valid JSON"),
         ("", ("--input", "t.json", "--trace", "x"), "cannot be combined"),
         ("", ("--output", " "), "--output must name a file"),
         (

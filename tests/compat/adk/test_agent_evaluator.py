@@ -204,7 +204,7 @@ def test_an_initial_session_that_is_none_is_an_error(tmp_path: Path, text: str) 
     old = write(tmp_path, "old.test.json", LEGACY)
     with pytest.raises(InvalidSuite):
         evaluate(good, old, initial_session_file=write(tmp_path, "session.json", text))
-    with pytest.raises(InvalidSuite, match="cannot be read"):
+    with pytest.raises(InvalidSuite, match="does not exist"):
         evaluate(good, old, initial_session_file=tmp_path / "nothing.json")
 
 
