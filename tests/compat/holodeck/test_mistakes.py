@@ -64,7 +64,7 @@ WHOLE_FILES: list[tuple[str | bytes, str]] = [
     (written(test_cases=None, test_cases_file="agent.yaml"), "agent.yaml:5: test_cases_file names this file itself"),
     (written(test_cases=None, test_cases_file="."), "agent.yaml:5: test_cases_file names ., which cannot be read"),
     (written(test_cases=None, test_cases_file='"a\\0b"'), "agent.yaml:5: test_cases_file names a"),
-    (written(test_cases=None, test_cases_file="no.yaml"), "agent.yaml:5: test_cases_file names no.yaml, which does not exist"),
+    (written(test_cases=None, test_cases_file="no.yaml"), "test_cases_file names no.yaml, which does not exist"),
     (tool("type: functon, file: t.py, function: f"), "tools[0].type is 'functon'"),
     (tool("type: []"), "tools[0].type must be text, not a list"),
     (tool("type: mcp, transport: websocket, url: ws://h"), "transport is 'websocket', which Proctor does not support"),
