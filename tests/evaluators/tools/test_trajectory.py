@@ -304,3 +304,25 @@ def test_many_steps_and_calls_are_aligned_without_end() -> None:
     made = calls(*(f"t{i}" for i in range(60)))
     assert judged(spec, *made).score == 1.0
     assert judged(spec, *reversed(made)).score == 0.0
+
+
+def test_a_fault_inside_a_call_has_the_index_of_its_own_call() -> None:
+    calls = (
+        ToolCall("first"),
+        ToolCall("outer", id="o"),
+        ToolCall("a", id="1", parent="o"),
+        ToolCall("a", id="2", parent="o"),
+        ToolCall("pay", {"sum": 5}, id="3", parent="o"),
+        ToolCall("deep", id="4", parent="3"),
+    )
+    inner = {"name": "pay", "args": {"sum": 6}, "steps": [{"name": "log"}]}
+    steps = [{"name": "first"}, {"name": "outer", "steps": [inner]}]
+    evaluation = Trajectory(steps=steps, extra=False)(Evaluable(tool_calls=calls))
+    faults = {(fault["kind"], fault["tool"], fault.get("actual")) for fault in evaluation.details["faults"]}
+    assert faults == {
+        ("extra", "a", 2),
+        ("extra", "a", 3),
+        ("arguments", "pay", 4),
+        ("missing", "log", 4),
+        ("extra", "deep", 5),
+    }

@@ -7,8 +7,8 @@ Calls inside a call (an agent used as a tool) form a separate level. Each level 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -171,7 +171,7 @@ def _align_level(steps: Sequence[Step], calls: Sequence[ToolCall], *, extra_allo
     top = _top_level(calls) if any(step.steps for step in steps) else list(range(len(calls)))
     calls_here = [calls[index] for index in top]
     inner = {
-        (i, j): _align_level(step.steps, _inside(calls, call), extra_allowed=extra_allowed)
+        (i, j): _align_inside(step.steps, calls, call, extra_allowed=extra_allowed)
         for i, step in enumerate(steps)
         if step.steps
         for j, call in enumerate(calls_here)
@@ -190,6 +190,19 @@ def _align_level(steps: Sequence[Step], calls: Sequence[ToolCall], *, extra_allo
     level = _Level(steps, calls_here, weighted, alignment.pairs, inner)
     exact = alignment.exact and all(taken.exact for taken in inner.values())
     return _result_of(level, top, exact=exact, extra_allowed=extra_allowed)
+
+
+def _align_inside(
+    steps: Sequence[Step], calls: Sequence[ToolCall], outer: ToolCall, *, extra_allowed: bool
+) -> _LevelResult:
+    """Align the calls inside another with its inner steps. Faults have the index of their call in `calls`."""
+    places = _inside(calls, outer)
+    result = _align_level(steps, [calls[index] for index in places], extra_allowed=extra_allowed)
+    return replace(result, findings=_with_original_indices(result.findings, places))
+
+
+def _with_original_indices(findings: Iterable[Problem], places: Sequence[int]) -> list[Problem]:
+    return [(phrase, [with_original_index(item, places) for item in faults]) for phrase, faults in findings]
 
 
 def _weight(step: Step, call: ToolCall, inside: _LevelResult | None) -> float | None:
@@ -211,7 +224,7 @@ def _result_of(level: _Level, top: Sequence[int], *, exact: bool, extra_allowed:
     right = Counter(i for (i, _), weight in zip(level.pairs, weights, strict=True) if weight == 1.0)
     return _LevelResult(
         share=min(1.0, sum(earned) / whole) if whole else 1.0,
-        findings=[(phrase, [with_original_index(item, top) for item in faults]) for phrase, faults in findings],
+        findings=[*_with_original_indices(findings, top), *_inner_findings(level, top)],
         matched=sum(right.values()),
         made=len(level.calls),
         required=sum(step.at_least for step in steps),
@@ -260,9 +273,14 @@ def _wrong_arguments(level: _Level) -> Iterator[Problem]:
             wrong = wrong_arguments(expected, call)
             item = fault("arguments", call.name, j, call=expected_text(expected), arguments=wrong, reasons=reasons)
             yield f"{call.name}: {', '.join(reasons)}", [item]
+
+
+def _inner_findings(level: _Level, top: Sequence[int]) -> Iterator[Problem]:
+    """What is wrong inside the paired calls. A call that is missing inside has the index of the outer call."""
+    for i, j in level.pairs:
         if (inside := level.inner.get((i, j))) is not None:
             for phrase, faults in inside.findings:
-                yield f"inside {call.name}: {phrase}", [{**item, "actual": j} for item in faults]
+                yield f"inside {level.calls[j].name}: {phrase}", [{"actual": top[j], **item} for item in faults]
 
 
 def _predecessors(steps: Sequence[Step]) -> list[frozenset[int]]:
@@ -286,12 +304,12 @@ def _top_level(calls: Sequence[ToolCall]) -> list[int]:
     return [index for index, call in enumerate(calls) if call.parent is None or call.parent not in known]
 
 
-def _inside(calls: Sequence[ToolCall], outer: ToolCall) -> list[ToolCall]:
-    """The calls made inside another, at any depth."""
+def _inside(calls: Sequence[ToolCall], outer: ToolCall) -> list[int]:
+    """The indices of the calls made inside another, at any depth."""
     if outer.id is None:
         return []
     parents = {call.id: call.parent for call in calls if call.id is not None}
-    return [call for call in calls if call is not outer and outer.id in _ancestors(call, parents)]
+    return [index for index, call in enumerate(calls) if call is not outer and outer.id in _ancestors(call, parents)]
 
 
 def _ancestors(call: ToolCall, parents: Mapping[str, str | None]) -> set[str]:
