@@ -95,9 +95,9 @@ class _Finder(MetaPathFinder, Loader):
         root, _, below = fullname.partition(".")
         if root != self.package or (not self._forced and self._is_real(root, below)):
             return None
-        if below and below not in self._known():
+        if below and below not in self._module_paths():
             reason = f"Proctor's replacement of {root} has no module {fullname!r}"
-            hint = did_you_mean(fullname, [f"{root}.{known}" for known in self._known()])
+            hint = did_you_mean(fullname, [f"{root}.{known}" for known in self._module_paths()])
             raise ModuleNotFoundError(f"{reason}{hint} (see {self._package.page})", name=fullname)
         return ModuleSpec(fullname, self, origin=f"alias of {self._package.home}", is_package=True)
 
@@ -117,7 +117,7 @@ class _Finder(MetaPathFinder, Loader):
         own = [f"{self._package.home}.{top[0]}"] if top and top[0] in self._package.own_modules else []
         return [*own, self._package.home]
 
-    def _known(self) -> frozenset[str]:
+    def _module_paths(self) -> frozenset[str]:
         if self._paths is None:
             listed: Sequence[str] = load(self._package.modules)
             self._paths = frozenset(".".join(path.split(".")[:n]) for path in listed for n in range(1, 5))

@@ -139,9 +139,9 @@ class Project:
     def list_cases(self, path: str = ".") -> dict[str, Json]:
         """The suites in a file or folder of the project, with the id, tags and line of each case, and any problems."""
         suites, problems = self._suites(path)
-        return limit_size({"suites": [self._listed(suite) for suite in suites], "problems": problems})
+        return limit_size({"suites": [self._suite_entry(suite) for suite in suites], "problems": problems})
 
-    def _listed(self, suite: Suite) -> dict[str, Json]:
+    def _suite_entry(self, suite: Suite) -> dict[str, Json]:
         return {
             "name": suite.name,
             "file": None if suite.path is None else os.path.relpath(suite.path, self.folder),

@@ -24,6 +24,7 @@ from proctor.cli.selection import run_argument
 from proctor.cli.suite_files import write_file
 from proctor.cli.trace_to_case import command as to_case
 from proctor.config import read_configuration
+from proctor.reporting.wording import plural
 from proctor.results.store.run_files import open_run
 from proctor.results.store.store import Store
 from proctor.results.store.trace_encoding import span_to_json
@@ -124,7 +125,7 @@ def import_(paths: tuple[str, ...], as_json: bool, store: str | None) -> int:
         say_json("trace-import", {"imported": new, "known": len(imported) - new, "ids": ids})
         return 0
     known = f"; {len(imported) - new} already stored" if new < len(imported) else ""
-    say(f"imported {_counted(new, 'trace')}{known}")
+    say(f"imported {plural(new, 'trace')}{known}")
     return 0
 
 
@@ -139,7 +140,7 @@ def export(run_id: str, output: str | None, store: str | None) -> int:
     stored, row = open_run(read_configuration().store(store), run_id)
     run, count = export_traces(stored, row.id, output)
     target = "" if output in (None, "-") else f" to {output}"
-    say(f"wrote {_counted(count, 'trace')} of run {run}{target}", err=True)
+    say(f"wrote {plural(count, 'trace')} of run {run}{target}", err=True)
     return 0
 
 
@@ -155,7 +156,7 @@ def _show(stored: Store, trace_id: str, verbose: bool, as_json: bool) -> int:
         say_json("trace", document)
         return 0
     say(f"trace {row.id}  {row.title}" + (f"  (run {row.run})" if row.run else ""))
-    say(f"{_when(row)}, {row.duration_ms:,.0f} ms, {_counted(row.spans, 'span')}{_errors_text(row)}{_summary(spans)}")
+    say(f"{_when(row)}, {row.duration_ms:,.0f} ms, {plural(row.spans, 'span')}{_errors_text(row)}{_summary(spans)}")
     for name in ("problem", "cut"):
         if row.info.get(name):
             say(f"note: {row.info[name]}")
@@ -170,7 +171,7 @@ def _summary(spans: tuple[Span, ...]) -> str:
     parts = []
     if usage is not None:
         tokens = [("?" if count is None else f"{count:,}") for count in (usage.input_tokens, usage.output_tokens)]
-        parts.append(f"{_counted(usage.model_calls or 0, 'model call')} with {tokens[0]} tokens in, {tokens[1]} out")
+        parts.append(f"{plural(usage.model_calls or 0, 'model call')} with {tokens[0]} tokens in, {tokens[1]} out")
     if calls:
         names = [call.name for call in calls]
         parts.append("tools: " + ", ".join(f"{n} ({names.count(n)})" for n in dict.fromkeys(names)))
@@ -179,7 +180,7 @@ def _summary(spans: tuple[Span, ...]) -> str:
 
 def _line(row: TraceRow) -> str:
     return (
-        f"{row.id}  {_when(row)}  {row.duration_ms:>9,.0f} ms  {_counted(row.spans, 'span'):>9}{_errors_text(row)}"
+        f"{row.id}  {_when(row)}  {row.duration_ms:>9,.0f} ms  {plural(row.spans, 'span'):>9}{_errors_text(row)}"
         f"  {row.title}"
     )
 
@@ -204,10 +205,6 @@ def _as_json(row: TraceRow) -> dict[str, object]:
         "title": row.title,
         "info": dict(row.info),
     }
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def record_trace(runnable: str, source: str, *, output: str | None, as_json: bool, store: str | None) -> int:

@@ -269,7 +269,7 @@ class LazySequence(Sequence[T]):
         self._items: Sequence[T] | None = None
 
     @property
-    def _known(self) -> Sequence[T]:
+    def _all_items(self) -> Sequence[T]:
         if self._items is None:
             self._items = tuple(self._read())
         return self._items
@@ -279,13 +279,13 @@ class LazySequence(Sequence[T]):
     @overload
     def __getitem__(self, index: slice) -> Sequence[T]: ...
     def __getitem__(self, index: int | slice) -> T | Sequence[T]:
-        return self._known[index]
+        return self._all_items[index]
 
     def __iter__(self) -> Iterator[T]:
-        return iter(self._known)  # the inherited one takes an index for each item
+        return iter(self._all_items)  # the inherited one takes an index for each item
 
     def __len__(self) -> int:
-        return len(self._known)
+        return len(self._all_items)
 
 
 @renamed_fields(

@@ -29,11 +29,11 @@ class RunCosts:
         self._tally = JudgeUsage(() if store is None or not open_run.stored else store.trials(open_run.run.no))
         return Judges(self._call_store, UncappedBudget(self._budget))
 
-    def judged_by(self, plan: Plan) -> str:
+    def judges_text(self, plan: Plan) -> str:
         """The names of the judges that will be used, as text."""
         return judge_names(evaluator for item in plan.suites for evaluator in item.evaluators)
 
-    def unknown(self, plan: Plan) -> str:
+    def unknown_cost_note(self, plan: Plan) -> str:
         """A note about agents whose cost is unknown, so that the budget may not count them."""
         if self._budget.limit_usd is None:
             return ""

@@ -177,8 +177,8 @@ class Execution:
         run = open_run.run
         run.suites = tuple(item.info for item in self._plan.suites)
         run.summaries, run.trials = self._writer.summaries, self._writer.trials()
-        run.unpriced_note = "" if costs is None else costs.unknown(self._plan)
-        run.configured_judge = "" if costs is None else costs.judged_by(self._plan)
+        run.unpriced_note = "" if costs is None else costs.unknown_cost_note(self._plan)
+        run.configured_judge = "" if costs is None else costs.judges_text(self._plan)
         run.planned_trials = _repeats(self._plan)
         return run
 

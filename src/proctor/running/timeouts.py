@@ -93,7 +93,7 @@ class Watchdog:
         own = None if task is None else self._budgets.get(task)
         return "" if own is None else own.label
 
-    def left(self, task: asyncio.Task[Any]) -> float:
+    def remaining_seconds(self, task: asyncio.Task[Any]) -> float:
         """Seconds that `task` has left; time in which other tasks blocked the loop does not count.
 
         Without signals there are no samples of which task blocked, so at most the timeout itself is given back.
@@ -147,7 +147,7 @@ class Watchdog:
         if task is None or own is None:
             return
         own.own_blocking += TICK_SECONDS
-        if self.left(task) < 0:
+        if self.remaining_seconds(task) < 0:
             raise WatchdogInterrupt
 
     @staticmethod
@@ -216,7 +216,7 @@ def _done(task: asyncio.Task[Any], over: asyncio.Future[None], watchdog: Watchdo
 def _expire(
     task: asyncio.Task[Any], over: asyncio.Future[None], watchdog: Watchdog, timers: list[asyncio.TimerHandle]
 ) -> None:
-    left = watchdog.left(task)
+    left = watchdog.remaining_seconds(task)
     if left > 0:
         loop = asyncio.get_running_loop()
         timers.append(loop.call_later(left, lambda: _expire(task, over, watchdog, timers)))
