@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from proctor.agents.agent import Agent
-from proctor.agents.function_agent import CallableAgent
+from proctor.agents.function_agent import CallableAgent, read_binding
 from proctor.agents.reply import Reply
 from proctor.base.errors import AgentFailed, UnreadableReply
 from proctor.cases.suite import Case, Turn
@@ -261,3 +261,18 @@ def test_an_object_that_names_the_one_parameter_means_the_value_under_it() -> No
     assert ask(by_name, {"question": "hi"})[0].text == "<hi>"
     assert ask(by_name, {"other": "hi"})[0].text == "<{'other': 'hi'}>"
     assert ask(whole, {"question": "hi"})[0].text == "hi"
+
+
+class Prediction:
+    """A class whose name contains the name of another type."""
+
+
+def test_a_class_whose_name_contains_dict_is_not_taken_for_an_object() -> None:
+    def named(prediction: Prediction, limit: int) -> str:
+        return f"{prediction} {limit}"
+
+    def mapping(payload: dict[str, Any], limit: int = 1) -> str:
+        return f"{sorted(payload)} {limit}"
+
+    assert not read_binding(named).takes_object
+    assert read_binding(mapping).takes_object

@@ -67,3 +67,11 @@ def test_other_agents_make_another_plan_and_leave_this_one_as_it_is() -> None:
     assert (after.max_sessions, after.limits.parallel) == (12, 4)
     assert {trial.suite for trial in other.trials} == {after}
     assert [trial.address for trial in other.trials] == [trial.address for trial in plan.trials]
+
+
+def test_more_trials_in_parallel_on_workers_do_not_run_more_evaluators_in_parallel() -> None:
+    plan = make_plan([suite(cases(3), parallel=2)], RunOptions(), agent=echo)
+
+    on_workers = plan.with_agents(lambda item: item.agent, lambda item: item.limits.parallel * 3)
+
+    assert [(item.max_sessions, item.limits.parallel) for item in on_workers.suites] == [(6, 2)]
