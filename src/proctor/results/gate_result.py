@@ -192,9 +192,7 @@ def gate_from_json(data: Mapping[str, Any]) -> GateResult:
     try:
         return _CODEC.decode(GateResult, data)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise StoreError(
-            f"the gate result of this run cannot be read ({error!r}); another version of Proctor wrote it"
-        ) from error
+        raise StoreError("the gate result of this run cannot be read; another version of Proctor wrote it") from error
 
 
 _CODEC = DataclassCodec(stored_names=STORED_NAMES)

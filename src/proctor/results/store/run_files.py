@@ -98,7 +98,9 @@ class RunReader:
             raise self._wrong(number, "written by a newer version of Proctor; update Proctor to read it")
         try:
             self.run = _run(data)
-        except (KeyError, TypeError, ValueError, AttributeError, OverflowError, ProctorError) as error:
+        except ProctorError as error:
+            raise self._wrong(number, f"cannot read the facts about the run: {error}") from None
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise self._wrong(number, f"cannot read the facts about the run: {one_line(error)}") from None
 
     def trials(self) -> Iterator[TrialResult]:
