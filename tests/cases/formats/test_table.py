@@ -70,7 +70,7 @@ def test_what_a_row_cannot_say_is_listed_by_name() -> None:
     case = Case("a", (turn, turn), metadata={"n": 1}, repeat=2, skip="why", tags=("x;y",))
     written = table.write([Suite("s", (case,), (EvaluatorSpec("ROUGE"),), "a.py:b", description="d")])
     for thing in (
-        "turns 2 to 2",
+        "turn 2",
         "tags",
         "metadata",
         "repeat",

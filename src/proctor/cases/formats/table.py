@@ -193,11 +193,16 @@ def _columns(family: str, values: Mapping[str, Json]) -> dict[str, str]:
     return {f"{family}{name}": to_text(value) for name, value in values.items() if name and name == name.strip()}
 
 
+def _later_turns(count: int) -> str:
+    """The turns after the first, in words."""
+    return "" if count < 2 else "turn 2" if count == 2 else f"turns 2 to {count}"
+
+
 def _losses_of_case(suite: Suite, case: Case, row: Mapping[str, str]) -> list[str]:
     """Everything in a case that is different after its row is read back."""
     again = read_case(Document(Path("row"), "", {}, lambda pointer: None), _case(row), ())
     turn, turn_again = case.turns[0], again.turns[0]
-    missing = [f"turns 2 to {len(case.turns)}"] if len(case.turns) > 1 else []
+    missing = [later_turns] if (later_turns := _later_turns(len(case.turns))) else []
     missing += [noun for name, noun in CASE_FIELD_NAMES.items() if getattr(case, name) != getattr(again, name)]
     missing += [noun for name, noun in TURN_FIELD_NAMES.items() if getattr(turn, name) != getattr(turn_again, name)]
     missing += [
