@@ -23,6 +23,7 @@ from proctor.base.json_data import UNSET, fingerprint, to_json
 from proctor.base.references import is_reference, locate, resolve
 from proctor.base.selectors import Selector, parse_selector
 from proctor.base.threads import is_async
+from proctor.cases.evaluator_specs import SPEC_KEYS
 from proctor.cases.suite import EvaluatorSpec, NamedData
 from proctor.cases.threshold import threshold_in_force
 from proctor.evaluators import shipped_evaluators
@@ -343,7 +344,7 @@ def _unknown_parameter(target: Any, arguments: Mapping[str, Any]) -> str:
         return ""
     names = [p.name for p in parameters]
     unknown = next((name for name in arguments if name not in names), None)
-    return "" if unknown is None else f"has no parameter {unknown!r}{did_you_mean(unknown, names)}"
+    return "" if unknown is None else f"has no parameter {unknown!r}{did_you_mean(unknown, (*names, *SPEC_KEYS))}"
 
 
 def _message(error: Exception, arguments: Mapping[str, Any]) -> str:

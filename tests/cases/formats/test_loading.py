@@ -186,7 +186,7 @@ def test_a_list_in_a_python_file_is_a_suite(write: Write, tmp_path: Path, monkey
 
 def test_a_name_that_is_no_path_is_a_problem(tmp_path: Path) -> None:
     for name in ("a" * 5000, "a" * 5000 + ".json", "a\0b.json"):
-        assert "cannot be read" in problems(name)[0]
+        assert "cannot be read" in problems(name)[0] or "does not exist" in problems(name)[0]
 
 
 Install = Callable[..., None]
@@ -337,3 +337,14 @@ def test_what_looks_like_a_pickle_stays_data(write: Write, tmp_path: Path) -> No
     for tag in ("object/apply:os.mkdir", "object/new:os.mkdir", "name:os.mkdir", "module:os"):
         assert "could not determine a constructor" in problems(write("a.yaml", f"a: !!python/{tag} ['{made}']\n"))[0]
     assert not made.exists()
+
+
+def test_a_file_that_does_not_exist_is_reported_with_one_of_a_similar_name(tmp_path: Path) -> None:
+    (tmp_path / "desk.yaml").write_text("cases: []", encoding="utf-8")
+    assert problems(tmp_path / "desk.yml")[0].endswith("does not exist; did you mean 'desk.yaml'?")
+    assert problems(tmp_path / "shop.yaml")[0].endswith("does not exist")
+
+
+def test_the_word_of_another_tool_for_cases_gets_a_hint(tmp_path: Path) -> None:
+    (tmp_path / "suite.yaml").write_text("tests: [{input: Hi}]", encoding="utf-8")
+    assert problems(tmp_path / "suite.yaml")[0].endswith("it has 'tests'; did you mean 'cases'?")

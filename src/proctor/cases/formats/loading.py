@@ -157,6 +157,8 @@ def _open(path: Path) -> Document:
     known = next((item for item in formats() if path.suffix in item.suffixes), None)
     if known is None:
         raise InvalidSuite([_unknown_suffix(path)])
+    if not path.exists():
+        raise InvalidSuite([_missing_file(path)])
     text = read_text(path)
     if not text.strip():
         raise InvalidSuite([Problem("is empty", path)])
@@ -168,9 +170,14 @@ def _open(path: Path) -> Document:
     return document
 
 
+def _missing_file(path: Path) -> Problem:
+    files = sorted(item.name for item in path.parent.iterdir()) if path.parent.is_dir() else []
+    return Problem(f"does not exist{did_you_mean(path.name, files, cutoff=0.8)}", path)
+
+
 def _unknown_suffix(path: Path) -> Problem:
     if not path.exists():
-        return Problem("does not exist", path)
+        return _missing_file(path)
     suffixes = dict.fromkeys(suffix for item in formats() for suffix in item.suffixes)
     hint = f"; for a Python list write {path}:TEST_CASES" if path.suffix == ".py" else ""
     return Problem(f"is not one of {', '.join(suffixes)}{hint}", path)
@@ -199,9 +206,14 @@ def _unknown_format(document: Document) -> Problem:
     for known in formats():
         if refusal := known.refusal(keys):
             return Problem(refusal, document.path)
-    hint = next((f"; it has {key!r}{near}" for key in keys if (near := did_you_mean(key, ("cases", "test_cases")))), "")
+    hint = next((f"; it has {key!r}{near}" for key in keys if (near := _nearest_to_cases(key))), "")
     reason = f"is not a suite in any known format; a native suite has a list of 'cases', each with an 'input'{hint}"
     return Problem(reason, document.path)
+
+
+def _nearest_to_cases(key: str) -> str:
+    """A hint for a key that is probably meant to be `cases`: misspelt, or the word of another tool."""
+    return "; did you mean 'cases'?" if key in ("tests", "test", "examples") else did_you_mean(key, ("cases",))
 
 
 def _from_python(reference: str) -> Suite:
