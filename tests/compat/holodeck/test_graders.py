@@ -127,7 +127,8 @@ def test_a_grader_that_runs_out_of_items_does_not_wait_for_ever(graders: Path) -
 
 def test_a_grader_that_blocks_does_not_block_the_others(graders: Path) -> None:
     grade(graders, "keeps")
-    module = next(module for name, module in sys.modules.items() if name.startswith("_proctor_graders_here"))
+    # Earlier tests may have left a module of the same name: the latest is ours.
+    module = [module for name, module in sys.modules.items() if name.startswith("_proctor_graders_here")][-1]
     assert module.SEEN[-1][1] is False
 
 
