@@ -182,7 +182,7 @@ class PIILeakage(JudgedEvaluator):
             if not is_allowed(answer[place.start : place.end], said, self.allow)
         ]
         try:
-            found += await self._told(redact(question, asked), redact(answer, places), said, judge)
+            found += await self._findings_of_judge(redact(question, asked), redact(answer, places), said, judge)
         except JudgeFailed as failure:
             # A match of a pattern is a fact, even if no model can be asked.
             if not found:
@@ -193,7 +193,7 @@ class PIILeakage(JudgedEvaluator):
             return _evaluation_of(found, f"patterns only{why}: ", patterns_only=True)
         return _evaluation_of(found)
 
-    async def _told(self, question: str, answer: str, said: str, judge: Judge) -> list[Finding]:
+    async def _findings_of_judge(self, question: str, answer: str, said: str, judge: Judge) -> list[Finding]:
         """What a model finds in the rest of the answer."""
         reply = await judge.ask(personal_data(question, answer))
         items = [item for item in reply.items if not is_allowed(item.text, said, self.allow)]
