@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scripted_judge import ScriptedJudge, judged, seen
+from tool_marks import needing
 
+import proctor
 from proctor.agents.reply import Reply, ToolCall
 from proctor.base.errors import JudgeFailed, UsageError
 from proctor.cases.suite import Turn
-from proctor.compat.adk.hallucinations import Hallucinations
-from proctor.compat.deepeval.evaluators import Hallucination
 from proctor.evaluators.evaluable import Exchange
 from proctor.evaluators.evaluation import NothingToCompare
 from proctor.evaluators.judged_evaluator import Finding, JudgeAbstained, mean, mean_of_findings
@@ -274,8 +274,8 @@ MADE_UP = [
 
 
 @pytest.mark.parametrize(("call", "answer"), MADE_UP)
-@pytest.mark.parametrize("evaluator", [Faithfulness(), Hallucinations()])
-def test_what_the_agent_passed_to_a_tool_is_no_evidence(evaluator: Any, call: ToolCall, answer: str) -> None:
+@pytest.mark.parametrize("evaluator", ["Faithfulness", needing("adk", "Hallucinations")])
+def test_what_the_agent_passed_to_a_tool_is_no_evidence(evaluator: str, call: ToolCall, answer: str) -> None:
     turns = (
         Exchange(Turn("Am I a good customer?"), Reply(answer, tool_calls=(call,))),
         Exchange(Turn("And now?"), Reply(answer)),
@@ -285,18 +285,21 @@ def test_what_the_agent_passed_to_a_tool_is_no_evidence(evaluator: Any, call: To
         seen(answer, "And now?", tool_calls=(call,), turns=turns),
     ):
         try:
-            passed = judged(evaluator, evaluable, RuleJudge(), threshold=0.8).score >= 0.8
+            passed = judged(getattr(proctor, evaluator)(), evaluable, RuleJudge(), threshold=0.8).score >= 0.8
         except JudgeAbstained:
             passed = False
         assert not passed
 
 
 @pytest.mark.parametrize(("call", "answer"), MADE_UP)
-@pytest.mark.parametrize("evaluator", [Faithfulness(), Hallucination(), ContextualRelevancy(), Hallucinations()])
-def test_no_judge_sees_the_arguments_of_a_call_as_evidence(evaluator: Any, call: ToolCall, answer: str) -> None:
+@pytest.mark.parametrize(
+    "evaluator",
+    ["Faithfulness", "ContextualRelevancy", needing("deepeval", "Hallucination"), needing("adk", "Hallucinations")],
+)
+def test_no_judge_sees_the_arguments_of_a_call_as_evidence(evaluator: str, call: ToolCall, answer: str) -> None:
     judge = ScriptedJudge({"statements": said("yes")})
     with contextlib.suppress(AssertionError):  # it has no reply to the question that counts
-        judged(evaluator, seen("It is.", "How much?", tool_calls=(call,)), judge)
+        judged(getattr(proctor, evaluator)(), seen("It is.", "How much?", tool_calls=(call,)), judge)
     sent = "\n".join(prompt_of(question).user for question in judge.asked)
     assert call.name in sent
     assert not [text for text in ("500", LOAN) if text in sent]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections import Counter
 
+import pytest
 from repository import ROOT
 
 from proctor.judging.judge import QUESTIONS_VERSION
@@ -24,6 +25,7 @@ def versions() -> Counter[int]:
     return found
 
 
+@pytest.mark.needs("adk", "deepeval")
 def test_raising_the_version_of_a_question_raises_the_version_of_all() -> None:
     found = {version: count for version, count in versions().items() if version > 1}
     assert found == KNOWN[QUESTIONS_VERSION], (

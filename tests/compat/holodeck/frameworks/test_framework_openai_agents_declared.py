@@ -173,4 +173,4 @@ def test_a_tool_that_fails_tells_the_model(tmp_path: Path) -> None:
 
     with model_server(script) as server:
         trial = run_file(project(tmp_path, server.url))
-    assert "do not fit" in trial.replies[0].text
+    assert "arguments are invalid" in trial.replies[0].text
