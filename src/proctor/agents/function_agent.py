@@ -266,8 +266,10 @@ class CallableAgent(BaseAgent):
         if agent is None:
             return None
         if self._product is None:
-            self.target, self._product = result, agent
-            self.reports_all_tool_calls, self.reads_files = agent.reports_all_tool_calls, agent.reads_files
+            self.target = result
+            self._product = agent
+            self.reports_all_tool_calls = agent.reports_all_tool_calls
+            self.reads_files = agent.reads_files
             logging.getLogger("proctor.agents").info(
                 "%s returned an agent (%s), which answers from now on; write %s() for a factory that is called once",
                 *(self.name, type(result).__name__, self.name),

@@ -235,8 +235,10 @@ class FactoryAgent(BaseAgent):
 
     async def _make_and_start(self) -> BaseAgent:
         agent = await self._make_agent()
-        self.reports_all_tool_calls, self.reads_files = agent.reports_all_tool_calls, agent.reads_files
-        self.reports_cost, self.endpoint = agent.reports_cost, agent.endpoint
+        self.reports_all_tool_calls = agent.reports_all_tool_calls
+        self.reads_files = agent.reads_files
+        self.reports_cost = agent.reports_cost
+        self.endpoint = agent.endpoint
         await agent.start()
         return agent
 

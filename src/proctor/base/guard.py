@@ -58,8 +58,10 @@ class _Child:
         self.label = ""
 
     def open(self, pipe: int, parent: int) -> None:
-        self.pid, self.parent = os.getpid(), parent
-        self._pipe, self._inode = pipe, os.fstat(pipe).st_ino
+        self.pid = os.getpid()
+        self.parent = parent
+        self._pipe = pipe
+        self._inode = os.fstat(pipe).st_ino
         os.set_blocking(pipe, False)
 
     def write(self, line: str) -> bool:

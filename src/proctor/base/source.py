@@ -210,7 +210,8 @@ class _JsonLineReader:
             raise ValueError("end of text")
         start = match.start(1)
         self._line += self._text.count("\n", self._last_start, start)
-        self._position, self._last_start = match.end(), start
+        self._position = match.end()
+        self._last_start = start
         return match.group(1)
 
     def _value(self, opening: str, line: int | None) -> LineTree:

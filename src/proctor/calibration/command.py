@@ -91,7 +91,8 @@ class _Progress:
     def __call__(self, step: CalibrationProgress) -> None:
         now = time.monotonic()
         if step.is_retest != self._is_retest:
-            self._is_retest, self._started_at = step.is_retest, now
+            self._is_retest = step.is_retest
+            self._started_at = now
         is_last = step.done == step.planned
         if not self._live and (is_last or now - self._printed_at < SECONDS_BETWEEN_LINES):
             return

@@ -96,7 +96,8 @@ class _CachedDownload:
 
     def __init__(self, folder: Path, url: str) -> None:
         name = _digest(url.encode("utf-8", "surrogatepass"))
-        self._file, self._metadata_file = folder / f"{name}.bin", folder / f"{name}.json"
+        self._file = folder / f"{name}.bin"
+        self._metadata_file = folder / f"{name}.json"
         self._url = url
         self._metadata, self.content = self._read()
 

@@ -125,7 +125,8 @@ class EvaluationDataset:
         checked = EvaluationDataset(self._goldens, self._test_cases)
         for entry in entries:
             (checked.add_golden if golden else checked.add_test_case)(entry)
-        self._goldens, self._test_cases = checked._goldens, checked._test_cases
+        self._goldens = checked._goldens
+        self._test_cases = checked._test_cases
 
     def _add(self, entry: Any, entries: list[Any], kinds: tuple[type, ...]) -> None:
         if not isinstance(entry, kinds):

@@ -207,7 +207,8 @@ class VectorStore:
             vectors: list[Vector] = []
             for start in range(0, len(texts), BATCH_SIZE):
                 vectors += await self._embed(texts[start : start + BATCH_SIZE])
-            self._passages, self._vectors = passages, vectors
+            self._passages = passages
+            self._vectors = vectors
 
     async def _embed(self, texts: Sequence[str]) -> list[Vector]:
         vectors = await find_embeddings(self._spec.embeddings).embed(texts)

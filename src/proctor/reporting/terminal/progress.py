@@ -248,7 +248,8 @@ class LiveTerminal:
         self._printer.start(run)
         print_start(self._screen, run, planned, stored)
         self._screen.flush()
-        self._planned, self._stored = planned, stored
+        self._planned = planned
+        self._stored = stored
         self._started_at = time.monotonic()
         self._live = Live(console=self._console, get_renderable=self._bar, transient=True, refresh_per_second=5)
         self._live.start()

@@ -207,7 +207,8 @@ class AgentHost:
         now = time.monotonic()
         if now - self._last_beat_at > BLOCKED_SECONDS:
             self._count_lost_time(now, self._last_holder)
-        self._last_beat_at, self._last_holder = now, None
+        self._last_beat_at = now
+        self._last_holder = None
         self._loop.call_later(BEAT_SECONDS, self._on_beat)
 
     def _create_task(
