@@ -30,7 +30,7 @@ from proctor.gate.beliefs import BaselineRecord
 from proctor.gate.decision import Gate
 from proctor.results.comparison.compare import compare_runs
 from proctor.results.gate_result import GateVerdict
-from proctor.results.run import Outcome, Run, Score, SuiteInfo, TrialResult, TrialSummary
+from proctor.results.run import Outcome, Run, Score, SuiteInfo, Trial, TrialSummary
 from table import Row, at_most
 
 Rates = list[float]
@@ -237,7 +237,7 @@ def run_of(name: str, cases: list[Case], rates: Rates, repeats: int, rng: random
             score = Score("ExactMatch", outcome, float(passed), 0.5, fingerprint="f")
             reply = Reply("Right." if passed else "Wrong.")
             trials.append(
-                TrialResult("suite", case, number, len(trials), outcome, replies=(reply,), scores=(score,), agent="a")
+                Trial("suite", case, number, len(trials), outcome, replies=(reply,), scores=(score,), agent="a")
             )
     suite = SuiteInfo("suite", None, "native", "agent", "a", Criteria(), len(cases), len(trials))
     return Run(name, 0.0, (suite,), [TrialSummary.of(trial) for trial in trials], trials)

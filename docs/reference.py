@@ -23,7 +23,7 @@ API = {
     "Agents": "Agent Session Reply ToolCall Usage Runnable",
     "Your own evaluators": "Evaluator Evaluable Evaluation EvaluationPending by_name",
     "Asserting in tests": "assert_pass assert_dataset_pass evaluate run_and_evaluate ScoreThreshold EvalAssertionError",
-    "Results": "Run RunVerdict TrialResult Score Outcome Comparison",
+    "Results": "Run RunVerdict Trial Score Outcome Comparison",
     "Tracing": "tool wrap observe start_observation capture_traces",
     "Judges": "Judge Question Panel",
     "Exceptions": "ProctorError InvalidSuite AgentFailed JudgeFailed StoreError UsageError",

@@ -24,5 +24,5 @@ def _evaluators_and_tools() -> Mapping[str, str]:
 
 _PLACE_OF = names_in_stub(__file__, without="proctor.compat")
 __getattr__, __dir__ = lazy_names(
-    globals(), _PLACE_OF, more=_evaluators_and_tools, renamed={"Judged": "JudgedEvaluator"}
+    globals(), _PLACE_OF, more=_evaluators_and_tools, renamed={"Judged": "JudgedEvaluator", "TrialResult": "Trial"}
 )

@@ -105,7 +105,7 @@ from proctor.results.run import (
     Run as Run,
     Score as Score,
     ScoreThreshold as ScoreThreshold,
-    TrialResult as TrialResult,
+    Trial as Trial,
 )
 from proctor.results.verdict import (
     RunVerdict as RunVerdict,

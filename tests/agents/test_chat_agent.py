@@ -155,7 +155,7 @@ def case(name: str, **more: Any) -> Case:
     return Case(name, (Turn(name, Expected(tools=(ExpectedCall("get_rate", {"city": name}),))),), **more)
 
 
-def ran(agent: Any, *cases: Case) -> list[proctor.TrialResult]:
+def ran(agent: Any, *cases: Case) -> list[proctor.Trial]:
     suite = Suite("chat", cases, evaluators=(EvaluatorSpec("ToolTrajectory"),))
     return list(proctor.run(suite, agent=agent).trials)
 

@@ -46,7 +46,7 @@ async def two_tools(question: str) -> str:
         return f"{found}; could not: {error}"
 
 
-def ran(case: Case, function: object = agent) -> proctor.TrialResult:
+def ran(case: Case, function: object = agent) -> proctor.Trial:
     TOUCHED.clear()
     run = proctor.run(
         proctor.Suite("s", (case,), evaluators=(proctor.EvaluatorSpec("ToolCount", {"at_least": 0}),)),

@@ -12,7 +12,7 @@ from proctor.gate.beliefs import BaselineRecord
 from proctor.gate.session import GateSession
 from proctor.gate.settings import GateSettings
 from proctor.results.gate_result import CaseStatus, GateResult, GateVerdict
-from proctor.results.run import Outcome, Run, Score, SuiteInfo, TrialResult, TrialSummary
+from proctor.results.run import Outcome, Run, Score, SuiteInfo, Trial, TrialSummary
 from proctor.results.verdict import verdict
 
 PASSED, FAILED, ERROR = Outcome.PASSED, Outcome.FAILED, Outcome.ERROR
@@ -23,10 +23,10 @@ def baseline(address: CaseAddress, record: BaselineRecord | None) -> CaseBaselin
     return CaseBaseline(CaseIdentity(*address, "agent", "c", "e"), record, missing)
 
 
-def trial(address: CaseAddress, number: int, outcome: Outcome) -> TrialResult:
+def trial(address: CaseAddress, number: int, outcome: Outcome) -> Trial:
     suite, case_id = address
     value = None if outcome is ERROR else float(outcome is PASSED)
-    return TrialResult(
+    return Trial(
         suite,
         Case(case_id, (Turn("How long?"),)),
         number,
@@ -46,7 +46,7 @@ def gated(
     """A whole run: what an engine does, in memory."""
     baselines = {address: baseline(address, record) for address, record in records.items()}
     session = GateSession(baselines, GateSettings(), source="desk.baseline.jsonl", quarantined=quarantined)
-    trials: list[TrialResult] = []
+    trials: list[Trial] = []
 
     def run_trial(case: CaseAddress) -> None:
         number = session.attempts(case) + 1

@@ -10,13 +10,13 @@ from proctor.cases.suite import Case, EvaluatorSpec, Expected, ExpectedCall, Sui
 from proctor.reporting.analysis import analyze
 from proctor.reporting.call_pairs import CallFit, call_findings, pair_calls
 from proctor.reporting.explain import as_text, explain
-from proctor.results.run import TrialResult
+from proctor.results.run import Trial
 
 LOOKED_UP = ToolCall("look_up", {"id": 7})
 REFUNDED = ToolCall("refund", {"id": 7})
 
 
-def trial_of(calls: list[ToolCall], tools: list[ExpectedCall] | None, *specs: EvaluatorSpec) -> tuple[Any, TrialResult]:
+def trial_of(calls: list[ToolCall], tools: list[ExpectedCall] | None, *specs: EvaluatorSpec) -> tuple[Any, Trial]:
     expected = Expected(tools=None if tools is None else tuple(tools))
     suite = Suite("s", (Case("c", (Turn("go", expected),)),), specs)
     run = proctor.run(suite, lambda question: Reply("Done.", tuple(calls)))
@@ -25,7 +25,7 @@ def trial_of(calls: list[ToolCall], tools: list[ExpectedCall] | None, *specs: Ev
     return cluster, trial
 
 
-def fits(trial: TrialResult) -> list[CallFit | None]:
+def fits(trial: Trial) -> list[CallFit | None]:
     tools = trial.case.turns[0].expected.tools
     return [pair.fit for pair in pair_calls(tools, trial.replies[0].tool_calls, call_findings(trial, 0))]
 

@@ -25,7 +25,7 @@ from proctor.cases.suite import Case, Expected, ExpectedCall, Turn
 from proctor.reporting.explain import explain
 from proctor.reporting.html import report_page as html
 from proctor.reporting.markdown import report as markdown
-from proctor.results.run import Outcome, TrialResult
+from proctor.results.run import Outcome, Trial
 from proctor.running.rescore import rescore
 from proctor.running.settings import RunOptions
 
@@ -99,7 +99,7 @@ def exits(question: str) -> str:
     raise SystemExit(3)
 
 
-def tried(agent: Any, **limits: Any) -> TrialResult:
+def tried(agent: Any, **limits: Any) -> Trial:
     return only(run(suite([case("one")], **limits), agent=agent))
 
 

@@ -13,7 +13,7 @@ from engine_helpers import case, cases, echo, echo_async, outcomes, run, suite, 
 
 from proctor.base.errors import InvalidSuite, UsageError
 from proctor.cases.suite import Case, Criteria, Settings, Suite
-from proctor.results.run import Outcome, Run, TrialResult
+from proctor.results.run import Outcome, Run, Trial
 from proctor.results.verdict import RunVerdict
 
 
@@ -26,7 +26,7 @@ class Heard:
     def started(self, of: Run, planned: int, kept: int) -> None:
         self.events.append(f"started {planned} {kept}")
 
-    def trial_done(self, trial: TrialResult) -> None:
+    def trial_done(self, trial: Trial) -> None:
         self.events.append(f"{trial.case.id} {trial.number}")
 
     def finished(self, of: Run, verdict: RunVerdict) -> None:
@@ -195,7 +195,7 @@ def test_a_run_that_maxfail_stopped_has_not_failed_if_the_rest_could_still_have_
 
 
 class BreaksDown(Heard):
-    def trial_done(self, trial: TrialResult) -> None:
+    def trial_done(self, trial: Trial) -> None:
         super().trial_done(trial)
         raise BrokenPipeError("nobody reads this")
 

@@ -17,7 +17,7 @@ from proctor.cases.scenario import Scenario
 from proctor.cases.suite import Case, EvaluatorSpec, Settings, Suite, Turn
 from proctor.judging.call_log import log_call
 from proctor.judging.judge import JudgeCall
-from proctor.results.run import Outcome, Run, RunStatus, TrialResult
+from proctor.results.run import Outcome, Run, RunStatus, Trial
 from proctor.results.store.store import Store
 from proctor.running.rescore import rescore
 from proctor.running.run import RunRequest, run_suites
@@ -66,7 +66,7 @@ def suite(scenario: Scenario | None = None, **more: Any) -> Suite:
     return Suite("desk", (case,), evaluators=(EvaluatorSpec("ToolCount", {"at_least": 1}),))
 
 
-def held(player: Any, what: Suite | None = None, **options: Any) -> TrialResult:
+def held(player: Any, what: Suite | None = None, **options: Any) -> Trial:
     (trial,) = run(player, what, **options).trials
     return trial
 

@@ -7,7 +7,7 @@ from engine_helpers import case, cases, echo, only, run, suite
 
 from proctor.cases.suite import Case, Criteria, EvaluatorSpec, Expected, Turn
 from proctor.evaluators.evaluation import Evaluable, Evaluation
-from proctor.results.run import Outcome, TrialResult
+from proctor.results.run import Outcome, Trial
 
 ME = "test_scopes"
 
@@ -28,7 +28,7 @@ def conversation(*evaluators: tuple[EvaluatorSpec, ...] | None) -> Case:
     return Case("c", tuple(turns))
 
 
-def said(trial: TrialResult) -> list[tuple[str, int | None, str]]:
+def said(trial: Trial) -> list[tuple[str, int | None, str]]:
     return [(score.evaluator, score.turn, score.reasoning) for score in trial.scores]
 
 

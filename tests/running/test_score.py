@@ -14,18 +14,18 @@ from engine_helpers import case, echo, finish, only, outcomes, run, spawn, suite
 
 from proctor.cases.suite import Case, Criteria, EvaluatorSpec, Expected, NamedData, Turn
 from proctor.evaluators.evaluation import Evaluable, Evaluation, EvaluationPending, NothingToCompare
-from proctor.results.run import Outcome, Score, TrialResult
+from proctor.results.run import Outcome, Score, Trial
 
 ME = "test_score"
 
 
-def scored(name: str, *, agent: Any = echo, **spec: Any) -> TrialResult:
+def scored(name: str, *, agent: Any = echo, **spec: Any) -> Trial:
     """One trial of one case, scored by an evaluator of this file."""
     limits = {"evaluator_timeout": 30.0}
     return only(run(suite([case("c")], evaluators=(EvaluatorSpec(f"{ME}:{name}", **spec),), **limits), agent=agent))
 
 
-def only_score(trial: TrialResult) -> Score:
+def only_score(trial: Trial) -> Score:
     (score,) = trial.scores
     return score
 

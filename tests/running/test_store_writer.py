@@ -9,7 +9,7 @@ import pytest
 from engine_helpers import case, cases, echo, outcomes, run, suite, trials_of
 
 from proctor.base.errors import StoreError
-from proctor.results.run import Outcome, TrialResult
+from proctor.results.run import Outcome, Trial
 from proctor.results.store.store import DATABASE_FILE, Store
 
 
@@ -23,7 +23,7 @@ class Looks:
     def started(self, of: Any, planned: int, kept: int) -> None:
         return None
 
-    def trial_done(self, trial: TrialResult) -> None:
+    def trial_done(self, trial: Trial) -> None:
         self.told += 1
         database = sqlite3.connect(self.path)
         (found,) = database.execute(

@@ -15,7 +15,7 @@ from builders import EXACT, case, cases, suite  # noqa: F401  the tests of the e
 
 import proctor
 from proctor.cases.suite import Suite
-from proctor.results.run import Outcome, Run, TrialResult
+from proctor.results.run import Outcome, Run, Trial
 from proctor.results.verdict import RunVerdict
 from proctor.running.run import RunRequest, run_suites
 from proctor.running.settings import RunOptions
@@ -37,11 +37,11 @@ def run(
     return run_suites(RunRequest(suites, chosen, agent=agent, store=store, resume=resume, reuse=reuse), listener)
 
 
-def trials_of(found: tuple[Run, RunVerdict]) -> list[TrialResult]:
+def trials_of(found: tuple[Run, RunVerdict]) -> list[Trial]:
     return list(found[0].trials)
 
 
-def only(found: tuple[Run, RunVerdict]) -> TrialResult:
+def only(found: tuple[Run, RunVerdict]) -> Trial:
     (trial,) = found[0].trials
     return trial
 

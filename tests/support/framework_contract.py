@@ -44,7 +44,7 @@ def two_turns(**more: Any) -> Case:
     return Case("two", (Turn("Oslo"), Turn("Rome")), evaluators=(EvaluatorSpec("ToolCount", {"exactly": 1}),), **more)
 
 
-def run_cases(target: Any, *cases: Case) -> list[proctor.TrialResult]:
+def run_cases(target: Any, *cases: Case) -> list[proctor.Trial]:
     TOOL_INPUTS.clear()
     PROMPTS.clear()
     suite = Suite("contract", cases, evaluators=(EvaluatorSpec("ToolTrajectory"),))
@@ -242,6 +242,6 @@ class FrameworkContract:
         assert (found.adapter.name, found.name) == (self.folder, f"{name}:agent")
 
 
-def _failure_text(trial: proctor.TrialResult) -> str:
+def _failure_text(trial: proctor.Trial) -> str:
     errors = [str(call.error) for reply in trial.replies for call in reply.tool_calls]
     return "\n".join([trial.reason, *errors])

@@ -15,13 +15,13 @@ from builders import START, score, single, trial
 from proctor.agents.reply import Reply, ToolCall, Usage
 from proctor.cases.matchers import Equals, Regex
 from proctor.cases.suite import Case, Criteria, Expected, ExpectedCall, Keywords, NamedData, Turn
-from proctor.results.run import Outcome, Run, SuiteInfo, TrialResult, TrialSummary
+from proctor.results.run import Outcome, Run, SuiteInfo, Trial, TrialSummary
 from proctor.results.verdict import verdict
 
 PASSED, FAILED, ERROR, SKIPPED, PENDING = Outcome
 
 
-def make_run(trials: Sequence[TrialResult], *, stream: Iterable[TrialResult] | None = None, **rest: Any) -> Run:
+def make_run(trials: Sequence[Trial], *, stream: Iterable[Trial] | None = None, **rest: Any) -> Run:
     """A run of these trials, one suite per suite name; `stream` replaces what reports iterate over."""
     names = list(dict.fromkeys(t.suite for t in trials)) or ["support"]
     placed = [replace(t, position=position) for position, t in enumerate(trials)]
@@ -84,7 +84,7 @@ def repeated_run() -> Run:
     return run
 
 
-def _support_trials() -> list[TrialResult]:
+def _support_trials() -> list[Trial]:
     refund = single(
         "refund-policy",
         output="You can return items within 30 days.",
@@ -121,7 +121,7 @@ def _support_trials() -> list[TrialResult]:
     ]
 
 
-def _booking_trials() -> list[TrialResult]:
+def _booking_trials() -> list[Trial]:
     turns = (
         Turn("I need a table for two.", Expected(output="For which day?")),
         Turn("Friday", Expected(output="Booked.", tools=(ExpectedCall("book"), ExpectedCall("notify")))),

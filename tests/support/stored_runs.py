@@ -10,7 +10,7 @@ from reporting_samples import START, make_run, trial
 
 from proctor.agents.reply import Reply, ToolCall, Usage
 from proctor.cases.suite import Case, Expected, Turn
-from proctor.results.run import Outcome, RunStatus, Score, TrialResult
+from proctor.results.run import Outcome, RunStatus, Score, Trial
 from proctor.results.store.store import Store
 from proctor.results.verdict import record_verdict, verdict
 
@@ -20,7 +20,7 @@ FIRST, SECOND = "20260101-000000-aaaaaa", "20260102-000000-bbbbbb"
 def store_run(
     folder: Path,
     run_id: str,
-    trials: Iterable[TrialResult],
+    trials: Iterable[Trial],
     *,
     name: str = "",
     day: int = 0,

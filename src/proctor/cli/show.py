@@ -25,7 +25,7 @@ from proctor.reporting.judge_report import judged_scores, print_judge_calls, sim
 from proctor.reporting.reporters import refuse_overwriting, write_reports
 from proctor.reporting.terminal.progress import PlainTerminal
 from proctor.reporting.terminal.screen import SafeStream, escape_control, is_terminal, screen_for, supports_unicode
-from proctor.results.run import Outcome, Run, TrialResult, Trials
+from proctor.results.run import Outcome, Run, Trial, Trials
 from proctor.results.store.judge_cache import StoredJudgeCalls
 from proctor.results.store.run_files import open_run
 from proctor.results.store.store import Store
@@ -152,7 +152,7 @@ def _filter_run(run: Run, options: ShowOptions) -> Run:
     return replace(run, suites=tuple(suites), summaries=summaries, trials=trials)
 
 
-def _select_trials(run: Run, options: ShowOptions) -> Iterator[TrialResult]:
+def _select_trials(run: Run, options: ShowOptions) -> Iterator[Trial]:
     """The selected trials; raises `UsageError` if no case is selected."""
     selects = options.selection.in_run(run)
     if selects is not None and not any(selects(trial.suite, trial.case) for trial in run.trials):

@@ -17,7 +17,7 @@ from proctor.gate.verdict import overall_verdict
 from proctor.results.comparison.alignment import most_similar_trials
 from proctor.results.comparison.divergence import Divergence
 from proctor.results.gate_result import NEW_ARM, CaseStatus, GateResult
-from proctor.results.run import Outcome, Run, TrialResult, TrialSummary
+from proctor.results.run import Outcome, Run, Trial, TrialSummary
 from proctor.results.store.store import Store
 from proctor.results.verdict import SuiteVerdict, suite_verdict
 
@@ -51,7 +51,7 @@ class GateSession:
         for summary in sorted(summaries, key=lambda item: item.number):
             self._record(summary)
 
-    def record(self, trial: TrialResult) -> None:
+    def record(self, trial: Trial) -> None:
         """Count a finished trial."""
         self._record(TrialSummary.of(trial))
 
@@ -93,8 +93,8 @@ class GateSession:
         """The first difference between a failing conversation of this run and the most similar passing one."""
         if not cases:
             return {}
-        passing: dict[CaseAddress, list[TrialResult]] = {case: [] for case in cases}
-        failing: dict[CaseAddress, list[TrialResult]] = {case: [] for case in cases}
+        passing: dict[CaseAddress, list[Trial]] = {case: [] for case in cases}
+        failing: dict[CaseAddress, list[Trial]] = {case: [] for case in cases}
         for trial in run.trials:
             case = (trial.suite, trial.case.id)
             if case in cases and trial.outcome in (Outcome.PASSED, Outcome.FAILED):
@@ -106,7 +106,7 @@ class GateSession:
                 divergences[case] = pair.divergence
         return divergences
 
-    def _stored_passing(self, case: CaseAddress, failing: Sequence[TrialResult]) -> list[TrialResult]:
+    def _stored_passing(self, case: CaseAddress, failing: Sequence[Trial]) -> list[Trial]:
         """Passing trials of the case in earlier runs, with the same input."""
         if self._store is None or not failing:
             return []

@@ -28,7 +28,7 @@ from proctor.plugin.trial_output import (
     trial_title,
 )
 from proctor.reporting.wording import counts_text
-from proctor.results.run import Outcome, Run, SuiteInfo, TrialResult, TrialSummary
+from proctor.results.run import Outcome, Run, SuiteInfo, Trial, TrialSummary
 from proctor.results.verdict import RunVerdict, verdict
 from proctor.running.assertions.agent_runner import AgentRun, AgentRunner, with_source
 
@@ -40,11 +40,11 @@ FIRST_FIXTURE_POSITION = 1_000_000
 class SuiteRun:
     """The result of the fixture `proctor_run`: trials in the order of their cases, and their verdict."""
 
-    trials: tuple[TrialResult, ...]
+    trials: tuple[Trial, ...]
     verdict: RunVerdict
     notes: Sequence[str] = ()
 
-    def __iter__(self) -> Iterator[TrialResult]:
+    def __iter__(self) -> Iterator[Trial]:
         return iter(self.trials)
 
     def __len__(self) -> int:
@@ -60,7 +60,7 @@ class SuiteRun:
         return Counter(trial.outcome for trial in self.trials)
 
     @property
-    def _not_passed(self) -> list[TrialResult]:
+    def _not_passed(self) -> list[Trial]:
         return [trial for trial in self.trials if trial.outcome not in (Outcome.PASSED, Outcome.SKIPPED)]
 
     def assert_passed(self) -> None:
@@ -154,7 +154,7 @@ class SessionSource:
     def __init__(self, session: ProctorSession) -> None:
         self._session = session
 
-    async def answer(self, case: Case, runner: AgentRunner, ask: Callable[[], Awaitable[TrialResult]]) -> TrialResult:
+    async def answer(self, case: Case, runner: AgentRunner, ask: Callable[[], Awaitable[Trial]]) -> Trial:
         print_lines(case_line(case.id, 1, terminal_symbols()))
         return await self._session.runs.answers.answer(case, runner, ask)
 
@@ -165,7 +165,7 @@ class SessionSource:
 class CaseDisplay:
     """The fixture `show_case`: prints the tool calls and the answer of a case."""
 
-    def __call__(self, run: AgentRun | TrialResult) -> None:
+    def __call__(self, run: AgentRun | Trial) -> None:
         """Print the tool calls, with arguments and results, and the answer."""
         trial = run.trial if isinstance(run, AgentRun) else run
         symbols = terminal_symbols()
@@ -180,7 +180,7 @@ def proctor_run(config: pytest.Config, module: Path, source: Any, case: str | No
     """Run a suite, or one case of it, unless it ran before in this session."""
     with errors_as_messages():
         session = session_of(config)
-        trials: list[TrialResult] = []
+        trials: list[Trial] = []
         infos: list[SuiteInfo] = []
         for suite in read_suites(source, module):
             plan = session.plan(suite, agent if agent is not None else session.settings.agent_for(suite.agent))

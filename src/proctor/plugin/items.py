@@ -25,7 +25,7 @@ from proctor.plugin.trial_output import (
 )
 from proctor.reporting.terminal.screen import escape_line
 from proctor.results.reasons import headline_reason, score_value
-from proctor.results.run import Outcome, TrialResult
+from proctor.results.run import Outcome, Trial
 from proctor.running.plan import PlannedTrial
 
 
@@ -59,13 +59,13 @@ class TrialItem(pytest.Item):
     """One trial of one case. It runs in pytest's setup phase, where a problem is an error and not a failure."""
 
     planned: PlannedTrial
-    run: Callable[[PlannedTrial], TrialResult]
+    run: Callable[[PlannedTrial], Trial]
     """Runs the trial, or returns the session's result of it; raises `TrialError`."""
-    trial: TrialResult | None = None
+    trial: Trial | None = None
 
     @classmethod
     def of(
-        cls, parent: pytest.Collector, name: str, planned: PlannedTrial, run: Callable[[PlannedTrial], TrialResult]
+        cls, parent: pytest.Collector, name: str, planned: PlannedTrial, run: Callable[[PlannedTrial], Trial]
     ) -> TrialItem:
         item: TrialItem = cls.from_parent(parent, name=name)
         item.planned, item.run = planned, run
@@ -85,7 +85,7 @@ class TrialItem(pytest.Item):
             words = [trial.outcome.value if trial.outcome is Outcome.PENDING else "", headline_reason(trial)]
             raise pytest.skip.Exception(": ".join(filter(None, words)), _use_item_location=True)
 
-    def _apply_quarantine(self, trial: TrialResult) -> None:
+    def _apply_quarantine(self, trial: Trial) -> None:
         """A failure or error in quarantine is an expected failure. After its date the item is an error in any case."""
         quarantine = self.planned.case.quarantine
         if quarantine is None:
@@ -120,7 +120,7 @@ class TrialItem(pytest.Item):
         return _location(self, self.planned.case)
 
 
-def print_trial(trial: TrialResult) -> None:
+def print_trial(trial: Trial) -> None:
     """Print the tool calls, the answer and the scores, for `-s` and `-rA`."""
     symbols = terminal_symbols()
     print_lines(
@@ -130,7 +130,7 @@ def print_trial(trial: TrialResult) -> None:
         print_lines(f"{symbols['ok']} {', '.join(f'{score.evaluator} {score_value(score)}' for score in trial.scores)}")
 
 
-def junit_properties(trial: TrialResult) -> list[tuple[str, object]]:
+def junit_properties(trial: Trial) -> list[tuple[str, object]]:
     """The outcome and the scores, for pytest's JUnit report."""
     properties: list[tuple[str, object]] = [
         ("proctor.outcome", trial.outcome.value),

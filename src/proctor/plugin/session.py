@@ -28,7 +28,7 @@ from proctor.plugin.session_run import ProcessSummary, SessionRun, TrialKey
 from proctor.plugin.settings import SessionSettings
 from proctor.plugin.startup import SESSION
 from proctor.plugin.trial_output import TrialError
-from proctor.results.run import Run, TrialResult
+from proctor.results.run import Run, Trial
 from proctor.results.verdict import RunVerdict
 from proctor.running.assertions.agent_runner import AgentRun
 from proctor.running.plan import Plan, PlannedSuite, PlannedTrial
@@ -64,10 +64,10 @@ class ProctorSession:
         self._agents: dict[str, BaseAgent] = {}
         self._waiting: dict[str, dict[TrialAddress, PlannedTrial]] = {}
         """By suite: the trials of collected items that have not run yet, in the order of the items."""
-        self._ready: dict[TrialAddress, TrialResult] = {}
+        self._ready: dict[TrialAddress, Trial] = {}
         """Trials that ran with their batch; each is removed when its item takes it."""
 
-    def trial_of(self, planned: PlannedTrial) -> TrialResult:
+    def trial_of(self, planned: PlannedTrial) -> Trial:
         """The trial of an item, which runs together with those of the next items; raises `TrialError`."""
         if planned.address not in self._ready:
             self._ready |= self.runs.run_trials(self._batch(planned))

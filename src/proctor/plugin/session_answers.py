@@ -24,7 +24,7 @@ from proctor.cases.files.digests import FileDigests
 from proctor.cases.identity import question_key
 from proctor.cases.suite import Case
 from proctor.results.masking import mask_trial
-from proctor.results.run import Outcome, Run, TrialResult
+from proctor.results.run import Outcome, Run, Trial
 from proctor.results.store.store import Store
 from proctor.running.assertions.agent_runner import AgentRunner
 
@@ -53,13 +53,13 @@ class SessionAnswers:
         self._session = session
         self._reuse = reuse
         self._keep_secrets = keep_secrets
-        self._answers: dict[Key, TrialResult] = {}
+        self._answers: dict[Key, Trial] = {}
         self.reused: set[tuple[str, str]] = set()
         """The answers of earlier sessions that were used: the lock key, and the suite that used it, if it was one."""
         self.min_started_at = 0.0
         """Answers to trials that started before are not used: the time at which pytest began to re-run a test."""
 
-    def find(self, question: str, agent: BaseAgent, number: int, suite: str = "") -> TrialResult | None:
+    def find(self, question: str, agent: BaseAgent, number: int, suite: str = "") -> Trial | None:
         """The answer from this session or, with `reuse`, the latest one from earlier sessions.
 
         A suite does not use an answer that another suite got in this session.
@@ -81,17 +81,17 @@ class SessionAnswers:
                 self.reused.add((lock_key(*key), suite))
         return answer
 
-    def _is_from_this_session(self, trial: TrialResult) -> bool:
+    def _is_from_this_session(self, trial: Trial) -> bool:
         return trial.started_at >= self._session.started_at
 
-    def remember(self, question: str, trial: TrialResult) -> None:
+    def remember(self, question: str, trial: Trial) -> None:
         """Keep the answer to a suite until the session ends, and share it with other processes."""
         if self._session.has_other_processes and not trial.reused:
             self.save(question, trial)
         else:
             self._answers[question, trial.agent, trial.number] = trial
 
-    def save(self, question: str, trial: TrialResult) -> None:
+    def save(self, question: str, trial: Trial) -> None:
         """Keep an answer, and store it for other processes and later sessions."""
         self._answers[question, trial.agent, trial.number] = trial
         if trial.replies:
@@ -99,7 +99,7 @@ class SessionAnswers:
             stored = replace(trial, case=replace(trial.case, id=question))
             store.add_trials(no, [stored if self._keep_secrets else mask_trial(stored)])
 
-    async def answer(self, case: Case, runner: AgentRunner, ask: Callable[[], Awaitable[TrialResult]]) -> TrialResult:
+    async def answer(self, case: Case, runner: AgentRunner, ask: Callable[[], Awaitable[Trial]]) -> Trial:
         """The trial of a case that a test sends to an agent: a stored one, or else a new one from `ask`."""
         question = question_key(FileDigests(runner.base).with_digests(case))
         async with self.lock_question(lock_key(question, runner.fingerprint)):
@@ -158,12 +158,12 @@ class SessionAnswers:
             stores.append(Store(self._folder / FOLDER))
         return [(store, store.latest_answers()) for store in stores]
 
-    def _find_in_earlier_sessions(self, key: Key) -> TrialResult | None:
+    def _find_in_earlier_sessions(self, key: Key) -> Trial | None:
         trials = [store.trial(answers[key]) for store, answers in self._earlier if key in answers]
         complete = [trial for trial in trials if not trial.ended_early]
         return max(complete, key=lambda trial: trial.started_at, default=None)
 
-    def _find_in_other_processes(self, key: Key, sources: Sequence[str]) -> TrialResult | None:
+    def _find_in_other_processes(self, key: Key, sources: Sequence[str]) -> Trial | None:
         """The answer that another process of the session got; only for a suite in `sources`, if there are any."""
         store, no = self._own_store
         for (source, question, number), stored in store.stored_trials(no).items():
@@ -172,7 +172,7 @@ class SessionAnswers:
         return None
 
 
-def _without_scores(stored: TrialResult, case: Case) -> TrialResult:
+def _without_scores(stored: Trial, case: Case) -> Trial:
     """A stored trial as one of the current case, without the scores that it got elsewhere."""
     if not stored.is_answered or len(stored.replies) < len(case.turns):
         return replace(stored, case=case)

@@ -24,7 +24,7 @@ from proctor.cases.suite import Suite
 from proctor.judging.choosing import judge_record
 from proctor.plugin.session_answers import SessionAnswers, SessionId, lock_folder, lock_key, session_row
 from proctor.results.judge_usage import JudgeUsage
-from proctor.results.run import Run, RunStatus, SuiteInfo, TrialResult
+from proctor.results.run import Run, RunStatus, SuiteInfo, Trial
 from proctor.results.store.encoding import CODEC
 from proctor.results.store.store import Store
 from proctor.results.verdict import RunVerdict, record_verdict, verdict
@@ -96,13 +96,13 @@ class SessionRun:
     def suite_named(self, name: str) -> PlannedSuite | None:
         return self._suites.get(name)
 
-    def run_trials(self, trials: Sequence[PlannedTrial]) -> dict[TrialAddress, TrialResult]:
+    def run_trials(self, trials: Sequence[PlannedTrial]) -> dict[TrialAddress, Trial]:
         """The results of these trials, which run now unless they ran before in this session.
 
         A trial that could not run because the budget is spent is missing.
         """
         self._has_run_trials = True
-        done: dict[TrialAddress, TrialResult] = {}
+        done: dict[TrialAddress, Trial] = {}
         step = MAX_LOCKS if self.session.has_other_processes else max(1, len(trials))
         for start in range(0, len(trials), step):
             batch = trials[start : start + step]
@@ -164,7 +164,7 @@ class SessionRun:
             self._store = store, session_row(store, self.session.run_id)
         return self._store
 
-    def _stored_trials(self, trials: Sequence[PlannedTrial]) -> dict[TrialAddress, TrialResult]:
+    def _stored_trials(self, trials: Sequence[PlannedTrial]) -> dict[TrialAddress, Trial]:
         """The trials that the session has already. Those from before a re-run of their test are deleted."""
         addresses = {trial.address for trial in trials}
         if not self.session.has_other_processes and addresses.isdisjoint(self._done):
@@ -179,7 +179,7 @@ class SessionRun:
         self._rerun_trials += len(outdated)
         return {address: trial for address, trial in stored.items() if address not in outdated}
 
-    def _execute(self, trials: Sequence[PlannedTrial]) -> dict[TrialAddress, TrialResult]:
+    def _execute(self, trials: Sequence[PlannedTrial]) -> dict[TrialAddress, Trial]:
         store, no = self._open()
         collector = _Collector()
         plan = Plan(tuple(dict.fromkeys(trial.suite for trial in trials)), tuple(trials), "")
@@ -203,7 +203,7 @@ class SessionRun:
             return self.options
         return replace(self.options, budget_usd=max(limit - self._spent_usd, EXHAUSTED_BUDGET_USD))
 
-    def _recall(self, planned: PlannedTrial) -> TrialResult | None:
+    def _recall(self, planned: PlannedTrial) -> Trial | None:
         answer = self.answers.find(
             question_key(planned.case), planned.suite.agent, planned.number, planned.suite.suite.name
         )
@@ -214,12 +214,12 @@ class _Collector:
     """A listener that collects the trials of a run."""
 
     def __init__(self) -> None:
-        self.trials: dict[TrialAddress, TrialResult] = {}
+        self.trials: dict[TrialAddress, Trial] = {}
 
     def started(self, run: Run, planned: int, stored: int) -> None:
         return
 
-    def trial_done(self, trial: TrialResult) -> None:
+    def trial_done(self, trial: Trial) -> None:
         self.trials[trial.suite, trial.case.id, trial.number] = trial
 
     def finished(self, run: Run, verdict: RunVerdict) -> None:
@@ -244,7 +244,7 @@ def _merge_suites(summaries: Sequence[ProcessSummary]) -> tuple[SuiteInfo, ...]:
     return tuple(info for info in counted if info.planned)
 
 
-def _cost(run: Run, trials: Mapping[TrialAddress, TrialResult]) -> float:
+def _cost(run: Run, trials: Mapping[TrialAddress, Trial]) -> float:
     """The cost of agents and judges, as far as it is known."""
     usages = (trial.usage for trial in trials.values() if not trial.reused)
     agents = sum(usage.cost_usd or 0.0 for usage in usages if usage is not None)

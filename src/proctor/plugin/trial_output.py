@@ -14,7 +14,7 @@ from proctor.reporting.explain import BRIEF, FULL, answer_text, as_text, explain
 from proctor.reporting.terminal.screen import escape_control, escape_line, escape_unencodable
 from proctor.reporting.wording import trial_name
 from proctor.results.reasons import headline_reason
-from proctor.results.run import Outcome, TrialResult
+from proctor.results.run import Outcome, Trial
 
 ERROR_NOTE = "Infrastructure or evaluator error, not an agent failure."
 REUSED_NOTE = "The answer is from an earlier session: agent and input are unchanged (--proctor-reuse)."
@@ -23,7 +23,7 @@ REUSED_NOTE = "The answer is from an earlier session: agent and input are unchan
 class TrialFailed(Exception):
     """The agent failed the trial."""
 
-    def __init__(self, trial: TrialResult) -> None:
+    def __init__(self, trial: Trial) -> None:
         super().__init__(headline_reason(trial))
         self.trial = trial
 
@@ -31,7 +31,7 @@ class TrialFailed(Exception):
 class TrialError(Exception):
     """The trial ended in an error, or could not run; the message says why."""
 
-    def __init__(self, reason: str, trial: TrialResult | None = None) -> None:
+    def __init__(self, reason: str, trial: Trial | None = None) -> None:
         super().__init__(reason)
         self.trial = trial
 
@@ -50,12 +50,12 @@ def failure_text(error: TrialFailed | TrialError, *, verbose: bool) -> str:
     return "\n".join(lines) + "\n"
 
 
-def trial_title(trial: TrialResult) -> str:
+def trial_title(trial: Trial) -> str:
     """The suite, case and outcome of a trial on one line."""
     return escape_line(f"{trial.suite}/{trial.case.id}: {trial.outcome.value}")
 
 
-def trial_details(trial: TrialResult, *, verbose: bool) -> str:
+def trial_details(trial: Trial, *, verbose: bool) -> str:
     """Input, output, tool calls, scores and reasons in two columns."""
     return escape_control(as_text(explain(trial, FULL if verbose else BRIEF)))
 
@@ -77,7 +77,7 @@ def case_line(case_id: str, number: int, symbols: dict[str, str]) -> str:
     return f"{symbols['case']} Running test case: {trial_name(case_id, number)}"
 
 
-def tool_lines(trial: TrialResult, symbols: dict[str, str]) -> Iterator[str]:
+def tool_lines(trial: Trial, symbols: dict[str, str]) -> Iterator[str]:
     """Every call with its arguments and result, or a line that says that there was none."""
     calls = [call for reply in trial.replies for call in reply.tool_calls]
     if not calls and trial.is_answered:
@@ -87,7 +87,7 @@ def tool_lines(trial: TrialResult, symbols: dict[str, str]) -> Iterator[str]:
         yield from _call_lines(call)
 
 
-def answer_lines(trial: TrialResult, symbols: dict[str, str]) -> Iterator[str]:
+def answer_lines(trial: Trial, symbols: dict[str, str]) -> Iterator[str]:
     """The answer, or the reason why there is none."""
     if trial.replies:
         last = trial.replies[-1]

@@ -19,7 +19,7 @@ from proctor.cases.suite import ExpectedCall
 from proctor.evaluators.tools.calls import expand_counts, match_matrix, name_matrix, wrong_arguments
 from proctor.evaluators.tools.differences import Fault, differences
 from proctor.evaluators.tools.pairing import best_pairs
-from proctor.results.run import Outcome, Score, TrialResult
+from proctor.results.run import Outcome, Score, Trial
 
 MAX_COMPARED_CALLS = 100
 """More calls than this in one turn are listed without comparing them."""
@@ -72,7 +72,7 @@ def pair_calls(
     return _add_faults(rows, details.get("faults", ()))
 
 
-def call_findings(trial: TrialResult, turn: int) -> Mapping[str, Json] | None:
+def call_findings(trial: Trial, turn: int) -> Mapping[str, Json] | None:
     """What evaluators found when they compared the tool calls of a turn, or `None` if none did.
 
     The pairs come from one evaluator that compares with the expected calls, if possible one that failed. The faults
@@ -91,7 +91,7 @@ def call_findings(trial: TrialResult, turn: int) -> Mapping[str, Json] | None:
     return details if len(details) > 1 or details["faults"] else None
 
 
-def turn_faults(score: Score, trial: TrialResult, turn: int) -> list[Fault]:
+def turn_faults(score: Score, trial: Trial, turn: int) -> list[Fault]:
     """The faults that a score reports in the calls of one turn. Its details may come from a file and be anything."""
     reported = score.details.get("faults")
     faults = [dict(fault) for fault in reported if isinstance(fault, Mapping)] if isinstance(reported, list) else []
@@ -111,7 +111,7 @@ def turn_faults(score: Score, trial: TrialResult, turn: int) -> list[Fault]:
     return own
 
 
-def _is_of_turn(score: Score, trial: TrialResult, turn: int) -> bool:
+def _is_of_turn(score: Score, trial: Trial, turn: int) -> bool:
     return score.turn == turn or (score.turn is None and len(trial.case.turns) == 1)
 
 

@@ -19,7 +19,7 @@ from proctor.reporting.call_pairs import CallFit, CallPair, call_findings, pair_
 from proctor.reporting.wording import judge_title
 from proctor.results.judge_usage import judge_name
 from proctor.results.reasons import is_cause, score_value
-from proctor.results.run import Outcome, Score, TrialResult
+from proctor.results.run import Outcome, Score, Trial
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ BRIEF = DetailLevel()
 FULL = DetailLevel(4_000, 2_000, 80, True)
 
 
-def explain(trial: TrialResult, detail: DetailLevel = BRIEF) -> list[Fact]:
+def explain(trial: Trial, detail: DetailLevel = BRIEF) -> list[Fact]:
     """The facts that show why the trial ended as it did."""
     facts: list[Fact] = []
     turns = trial.case.turns
@@ -172,7 +172,7 @@ def missing_and_extra_tools(expected: Sequence[ExpectedCall], calls: Sequence[To
     return missing, list(dict.fromkeys(extra))
 
 
-def _turns_to_show(trial: TrialResult, detail: DetailLevel) -> list[int]:
+def _turns_to_show(trial: Trial, detail: DetailLevel) -> list[int]:
     """The indexes of the turns that failed; of the last turn if none did."""
     every = range(len(trial.case.turns))
     if detail.everything or len(every) == 1:
@@ -185,7 +185,7 @@ def _turns_to_show(trial: TrialResult, detail: DetailLevel) -> list[int]:
     return chosen or list(every)[-1:]
 
 
-def _turn_facts(trial: TrialResult, index: int, detail: DetailLevel) -> Iterator[Fact]:
+def _turn_facts(trial: Trial, index: int, detail: DetailLevel) -> Iterator[Fact]:
     turn = trial.case.turns[index]
     yield Fact("input", shorten(input_text(trial.case, turn), detail.value))
     was_answered = index < len(trial.replies)
@@ -243,7 +243,7 @@ def _remark(pair: CallPair) -> str:
     return f"  <- {', '.join(remarks)}" if remarks else ""
 
 
-def _state_facts(trial: TrialResult, detail: DetailLevel) -> Iterator[Fact]:
+def _state_facts(trial: Trial, detail: DetailLevel) -> Iterator[Fact]:
     if trial.case.final_state is None or not trial.replies:
         return
     yield Fact("state", shorten(f"expected {value_text(trial.case.final_state)}", detail.value))

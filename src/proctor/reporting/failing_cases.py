@@ -17,7 +17,7 @@ from proctor.reporting.explain import answer_text, call_text, expected_call_text
 from proctor.reporting.failure_causes import Signature, signature
 from proctor.reporting.wording import passed_text
 from proctor.results.reasons import deciding_score, headline_reason, reason_order
-from proctor.results.run import Outcome, Run, SuiteInfo, TrialResult
+from proctor.results.run import Outcome, Run, SuiteInfo, Trial
 from proctor.results.verdict import CaseVerdict, RunVerdict
 
 FAILED_OR_ERROR = (Outcome.FAILED, Outcome.ERROR)
@@ -77,7 +77,7 @@ class ReasonCounter:
         self._limit = limit
         self._reasons: dict[Signature, DistinctReason] = {}
 
-    def add(self, trial: TrialResult) -> bool:
+    def add(self, trial: Trial) -> bool:
         """Count a trial that failed or ended in an error; return whether it is now the example of its reason.
 
         The example is the first such trial in the run, whichever finished first.
@@ -131,7 +131,7 @@ def trials_text(counts: Mapping[Outcome, int]) -> str:
 
 
 def _count_reasons(
-    trials: Iterable[TrialResult], last: Mapping[CaseAddress, int], limit: int
+    trials: Iterable[Trial], last: Mapping[CaseAddress, int], limit: int
 ) -> dict[CaseAddress, ReasonCounter]:
     """The reasons of the cases in `last`, which has the position of the last unsuccessful trial of each."""
     counters: dict[CaseAddress, ReasonCounter] = {}
@@ -213,7 +213,7 @@ def reproduce_command(run: Run, info: SuiteInfo, case: FailingCase) -> str | Non
     return shlex.join(words)
 
 
-def _divergence(trial: TrialResult | None) -> dict[str, Json] | None:
+def _divergence(trial: Trial | None) -> dict[str, Json] | None:
     """Where the trial first differs from what was expected: a tool call, or else the answer or that there is none."""
     if trial is None:
         return None

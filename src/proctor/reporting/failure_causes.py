@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from proctor.base.json_data import Json
 from proctor.reporting.call_pairs import CallFit, pair_calls, turn_faults
 from proctor.results.reasons import deciding_score, headline_reason
-from proctor.results.run import Outcome, Score, TrialResult
+from proctor.results.run import Outcome, Score, Trial
 
 MAX_EXAMPLES = 5
 MAX_CAUSE = 160
@@ -69,7 +69,7 @@ class _Members:
         self.examples: list[TrialReference] = []
         self.sample = sample
 
-    def add(self, trial: TrialResult) -> None:
+    def add(self, trial: Trial) -> None:
         self.trials += 1
         self.cases.add((trial.suite, trial.case.id))
         if len(self.examples) < MAX_EXAMPLES:
@@ -85,7 +85,7 @@ class FailureCauses:
     def __init__(self) -> None:
         self._members: dict[Signature, _Members] = {}
 
-    def add(self, trial: TrialResult) -> None:
+    def add(self, trial: Trial) -> None:
         if trial.outcome not in (Outcome.FAILED, Outcome.ERROR):
             return
         key = signature(trial)
@@ -102,7 +102,7 @@ class FailureCauses:
         )
 
 
-def cause_name(trial: TrialResult) -> str:
+def cause_name(trial: Trial) -> str:
     """The cause of a trial's failure as one line, the same for all trials with this cause."""
     outcome, evaluators, cause, tool, turn = signature(trial)
     where = "" if turn is None else f" at turn {turn + 1}"
@@ -140,7 +140,7 @@ def error_class(reason: str) -> str:
     return match.group() if match else ""
 
 
-def signature(trial: TrialResult) -> Signature:
+def signature(trial: Trial) -> Signature:
     """What two trials that failed for the same cause have in common."""
     evaluators = dict.fromkeys(s.evaluator for s in trial.scores if not s.report_only and s.outcome is trial.outcome)
     score = deciding_score(trial.scores)
@@ -153,14 +153,14 @@ def signature(trial: TrialResult) -> Signature:
     return trial.outcome, tuple(evaluators), fault or normalize_reason(reason), tool, turn
 
 
-def _turn(trial: TrialResult, scored: int | None) -> int | None:
+def _turn(trial: Trial, scored: int | None) -> int | None:
     if len(trial.case.turns) == 1:
         return None
     unreached = len(trial.replies) if len(trial.replies) < len(trial.case.turns) else None
     return unreached if trial.reason else scored
 
 
-def _tool_fault(trial: TrialResult, score: Score | None, turn: int | None) -> tuple[str, str]:
+def _tool_fault(trial: Trial, score: Score | None, turn: int | None) -> tuple[str, str]:
     """The tool call that was wrong, and how, according to the evaluator that failed.
 
     An evaluator that does not look at tool calls reports none. Then only a call that raised an error can be the cause.
@@ -173,7 +173,7 @@ def _tool_fault(trial: TrialResult, score: Score | None, turn: int | None) -> tu
     return faults[0][1:] if faults else ("", "")
 
 
-def _reported_faults(trial: TrialResult, score: Score, turn: int | None) -> list[tuple[str, str]]:
+def _reported_faults(trial: Trial, score: Score, turn: int | None) -> list[tuple[str, str]]:
     turns = range(len(trial.replies)) if turn is None else [turn]
     faults = [fault for index in turns for fault in turn_faults(score, trial, index)]
     return [
@@ -200,12 +200,12 @@ def _fault_text(fault: Mapping[str, Json], *, no_tool: bool) -> str:
     return NO_TOOL_EXPECTED if no_tool and kind == "extra" else _FAULT_TEXTS[kind]
 
 
-def _expects_no_tool(trial: TrialResult, turn: int | None) -> bool:
+def _expects_no_tool(trial: Trial, turn: int | None) -> bool:
     turns = trial.case.turns if turn is None else trial.case.turns[turn : turn + 1]
     return all(item.expected.tools == () for item in turns)
 
 
-def _faults(trial: TrialResult, chosen: int | None, compared: bool) -> Iterator[tuple[int, str, str]]:
+def _faults(trial: Trial, chosen: int | None, compared: bool) -> Iterator[tuple[int, str, str]]:
     """Each fault with its rank: a missing or wrong call explains more than one that raised an error."""
     for index, (turn, reply) in enumerate(zip(trial.case.turns, trial.replies, strict=False)):
         if chosen not in (None, index):

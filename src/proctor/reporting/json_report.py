@@ -14,7 +14,7 @@ from proctor.reporting.failing_cases import failures
 from proctor.results.gate_result import gate_to_json
 from proctor.results.judge_calibration import corrections, uncalibrated_judges
 from proctor.results.judge_usage import summary_to_json
-from proctor.results.run import Outcome, Run, Score, SuiteInfo, TrialResult, quarantine_to_json
+from proctor.results.run import Outcome, Run, Score, SuiteInfo, Trial, quarantine_to_json
 from proctor.results.statistics import Estimate, EvaluatorSummary
 from proctor.results.verdict import RunVerdict, SuiteVerdict
 
@@ -111,7 +111,7 @@ def suite_data(info: SuiteInfo, verdict: SuiteVerdict) -> dict[str, Json]:
     }
 
 
-def trial_data(trial: TrialResult) -> dict[str, Json]:
+def trial_data(trial: Trial) -> dict[str, Json]:
     """Everything that is stored about a trial."""
     return {
         "suite": trial.suite,

@@ -15,7 +15,7 @@ from proctor.reporting.wording import LABELS, STYLES, money, plural, trial_name
 from proctor.results.judge_calibration import Correction, corrections, uncalibrated_judges
 from proctor.results.judge_usage import JudgeSummary, judge_calls, judge_details, judge_name, simulated_user_details
 from proctor.results.reasons import score_value
-from proctor.results.run import Run, Score, TrialResult
+from proctor.results.run import Run, Score, Trial
 
 FindJudgeCall = Callable[[str], Mapping[str, Json] | None]
 """Returns the stored prompts and reply of a call, by its key."""
@@ -27,7 +27,7 @@ STEPS_KIND = "geval-steps"
 """The kind of question that asks a judge to write its own evaluation steps."""
 
 
-def judged_scores(trials: Iterable[TrialResult], find: FindJudgeCall) -> Iterator[dict[str, Json]]:
+def judged_scores(trials: Iterable[Trial], find: FindJudgeCall) -> Iterator[dict[str, Json]]:
     """Every judged score as JSON, with the prompts and replies of its calls, in which secrets are masked."""
     for trial in trials:
         for score in trial.scores:
@@ -35,14 +35,14 @@ def judged_scores(trials: Iterable[TrialResult], find: FindJudgeCall) -> Iterato
                 yield _score_data(trial, score, find)
 
 
-def simulated_users(trials: Iterable[TrialResult], find: FindJudgeCall) -> Iterator[dict[str, Json]]:
+def simulated_users(trials: Iterable[Trial], find: FindJudgeCall) -> Iterator[dict[str, Json]]:
     """Every simulated user as JSON, with the prompts and replies of its calls."""
     for trial in trials:
         if simulated_user_details(trial) is not None:
             yield _user_data(trial, find)
 
 
-def print_judge_calls(screen: Screen, trials: Iterable[TrialResult], find: FindJudgeCall, *, verbose: bool) -> int:
+def print_judge_calls(screen: Screen, trials: Iterable[Trial], find: FindJudgeCall, *, verbose: bool) -> int:
     """Print the calls behind simulated users and judged scores, with full prompts if `verbose`; return how many."""
     count = 0
     for trial in trials:
@@ -67,7 +67,7 @@ def print_judge_calls(screen: Screen, trials: Iterable[TrialResult], find: FindJ
     return count
 
 
-def _user_data(trial: TrialResult, find: FindJudgeCall) -> dict[str, Json]:
+def _user_data(trial: Trial, find: FindJudgeCall) -> dict[str, Json]:
     account: Mapping[str, Json] = simulated_user_details(trial) or {}
     return {
         "suite": trial.suite,
@@ -88,7 +88,7 @@ def _user_facts(user: Mapping[str, Json], verbose: bool) -> Iterator[Fact]:
     yield from _call_facts(user["calls"], verbose)
 
 
-def _score_data(trial: TrialResult, score: Score, find: FindJudgeCall) -> dict[str, Json]:
+def _score_data(trial: Trial, score: Score, find: FindJudgeCall) -> dict[str, Json]:
     account: Mapping[str, Json] = judge_details(score) or {}
     return {
         "suite": trial.suite,

@@ -16,7 +16,7 @@ from proctor.reporting.build_findings import gate_case_text, reasons_besides_cas
 from proctor.reporting.explain import as_text, explain
 from proctor.reporting.wording import flaky_text, suite_counts, suites_with_trials, trial_name
 from proctor.results.reasons import headline_reason
-from proctor.results.run import Outcome, Run, SuiteInfo, TrialResult
+from proctor.results.run import Outcome, Run, SuiteInfo, Trial
 from proctor.results.verdict import RunVerdict, SuiteVerdict
 
 _ILLEGAL = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -109,7 +109,7 @@ def _properties(run: Run, info: SuiteInfo, suite_verdict: SuiteVerdict) -> list[
     return properties
 
 
-def _write_trial(trial: TrialResult, out: TextIO, *, passes: bool) -> None:
+def _write_trial(trial: Trial, out: TextIO, *, passes: bool) -> None:
     attributes = {
         "name": _name(trial_name(trial.case.id, trial.number)),
         "classname": _name(trial.suite),

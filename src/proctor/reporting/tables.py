@@ -14,7 +14,7 @@ from proctor.reporting.comparison_report import differences
 from proctor.reporting.explain import answer_text, expected_lines, input_text, value_text
 from proctor.results.comparison.comparison import Comparison, PassCount
 from proctor.results.reasons import headline_reason
-from proctor.results.run import Run, Score, TrialResult
+from proctor.results.run import Run, Score, Trial
 from proctor.results.statistics import mean
 from proctor.results.verdict import RunVerdict
 
@@ -31,7 +31,7 @@ def trial_rows(run: Run) -> list[dict[str, Json]]:
     return [_trial_row(run.id, agents.get(trial.suite, ""), trial, names) for trial in run.trials]
 
 
-def _trial_row(run: str, agent: str, trial: TrialResult, names: list[str]) -> dict[str, Json]:
+def _trial_row(run: str, agent: str, trial: Trial, names: list[str]) -> dict[str, Json]:
     usage = trial.usage
     row: dict[str, Json] = {
         "run": run,
@@ -132,7 +132,7 @@ def csv_safe(cell: Any) -> Any:
     return f"'{cell}" if cell.lstrip(" ").startswith(FORMULA_STARTS) else cell
 
 
-def _rows(run: str, trial: TrialResult) -> Iterator[tuple[Any, ...]]:
+def _rows(run: str, trial: Trial) -> Iterator[tuple[Any, ...]]:
     """One row per score; also one for a trial without scores, so that every trial is in the table."""
     head = (run, trial.suite, trial.case.id, trial.number)
     for score in trial.scores:
@@ -143,7 +143,7 @@ def _rows(run: str, trial: TrialResult) -> Iterator[tuple[Any, ...]]:
         yield (*head, None, "", None, None, trial.outcome.value, trial.reason, *_exchange(trial, None))
 
 
-def _exchange(trial: TrialResult, score: Score | None) -> tuple[str, str, str]:
+def _exchange(trial: Trial, score: Score | None) -> tuple[str, str, str]:
     """Input, output and expectation of the score's turn, or of the whole conversation."""
     turns = trial.case.turns
     indexes = range(len(turns)) if score is None or score.turn is None else [score.turn]
@@ -153,7 +153,7 @@ def _exchange(trial: TrialResult, score: Score | None) -> tuple[str, str, str]:
     return "\n".join(inputs), "\n".join(outputs), "\n".join(text for text in expected if text)
 
 
-def _expected(trial: TrialResult, index: int) -> str:
+def _expected(trial: Trial, index: int) -> str:
     expected = trial.case.turns[index].expected
     if expected.output is not UNSET and expected.contains is None and expected.tools is None:
         return value_text(expected.output)

@@ -14,7 +14,7 @@ from itertools import groupby
 
 from proctor.judging.judge import is_rule_based
 from proctor.results.reasons import deciding_score, mean_text, score_value
-from proctor.results.run import Outcome, Run, Score, SuiteInfo, TrialResult, TrialSummary
+from proctor.results.run import Outcome, Run, Score, SuiteInfo, Trial, TrialSummary
 from proctor.results.statistics import Estimate, Reliability
 from proctor.results.verdict import CaseVerdict, RunVerdict, SuiteVerdict
 
@@ -157,9 +157,7 @@ def utc_time(moment: float) -> str:
         return str(moment)
 
 
-def suites_with_trials(
-    run: Run, verdict: RunVerdict
-) -> Iterator[tuple[SuiteInfo, SuiteVerdict, Iterable[TrialResult]]]:
+def suites_with_trials(run: Run, verdict: RunVerdict) -> Iterator[tuple[SuiteInfo, SuiteVerdict, Iterable[Trial]]]:
     """Every suite, in order, with its verdict and its trials; read the trials of a suite before the next suite.
 
     The trials of a large run are read from the store one at a time. One pass over them serves all suites if they are

@@ -28,7 +28,7 @@ from proctor.results.agreement import (
     suggest_threshold,
 )
 from proctor.results.judge_usage import JUDGE_DETAIL, judge_calls, judge_name
-from proctor.results.run import Outcome, Run, Score, TrialResult
+from proctor.results.run import Outcome, Run, Score, Trial
 from proctor.results.statistics import Estimate, estimate
 from proctor.results.store.database import Database
 from proctor.results.store.store import DATABASE_FILE
@@ -220,7 +220,7 @@ def corrections(run: Run) -> list[Correction]:
     calibrations = _calibrations(run)
     if not calibrations:
         return []
-    scores_by_judge: dict[tuple[str, float], list[tuple[TrialResult, Score]]] = {}
+    scores_by_judge: dict[tuple[str, float], list[tuple[Trial, Score]]] = {}
     used: dict[tuple[str, float], Calibration] = {}
     for trial in run.trials:
         for score in trial.scores:
@@ -267,7 +267,7 @@ def _calibrations(run: Run) -> dict[str, list[Calibration]]:
         return {}  # a broken store is reported when trials are read; a report can do without corrections
 
 
-def _correction(calibration: Calibration, threshold: float, scores: list[tuple[TrialResult, Score]]) -> Correction:
+def _correction(calibration: Calibration, threshold: float, scores: list[tuple[Trial, Score]]) -> Correction:
     observed = estimate(
         [float(score.outcome is Outcome.PASSED) for _, score in scores],
         groups=[f"{trial.suite}/{trial.case.id}" for trial, _ in scores],

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from proctor.base.json_data import Json, to_json
 from proctor.cases.scenario import SIMULATION_KEY
 from proctor.judging.judge import is_rule_based
-from proctor.results.run import Outcome, Score, TrialResult
+from proctor.results.run import Outcome, Score, Trial
 
 JUDGE_DETAIL = "judge"
 """Key in `Score.details` of the judge's name, calls and usage."""
@@ -81,7 +81,7 @@ def judge_calls(details: Mapping[str, Json]) -> list[Mapping[str, Json]]:
 class JudgeUsage:
     """Adds up the judge calls of trials; iterating over it gives one `JudgeSummary` per judge."""
 
-    def __init__(self, trials: Iterable[TrialResult] = ()) -> None:
+    def __init__(self, trials: Iterable[Trial] = ()) -> None:
         self._by_model: dict[str, JudgeSummary] = {}
         self._called: set[Json] = set()
         """Keys of the calls that this run made."""
@@ -96,7 +96,7 @@ class JudgeUsage:
             shared = sum(count for key, count in self._cached[model].items() if key in self._called)
             yield replace(known, cached=known.cached - shared, shared=shared) if shared else known
 
-    def add(self, trial: TrialResult) -> None:
+    def add(self, trial: Trial) -> None:
         """Count the judge calls of a trial, and the calls of its simulated user."""
         for score in trial.scores:
             if (details := judge_details(score)) is not None:
@@ -119,7 +119,7 @@ class JudgeUsage:
                 self._called.add(key)
 
 
-def simulated_user_details(trial: TrialResult) -> Mapping[str, Json] | None:
+def simulated_user_details(trial: Trial) -> Mapping[str, Json] | None:
     """The name, calls and usage of the model that played the user; `None` if the turns are in the suite."""
     details = trial.case.turns[0].extra.get(SIMULATION_KEY) if trial.case.turns else None
     return details if isinstance(details, Mapping) and isinstance(details.get("model"), str) else None

@@ -8,7 +8,7 @@ from dataclasses import replace
 from proctor.agents.reply import Reply
 from proctor.base.masking import Masker, is_masked, secret_values_in, texts_in
 from proctor.cases.suite import Case
-from proctor.results.run import Score, TrialResult
+from proctor.results.run import Score, Trial
 
 MASKED_NOTE = "scored on an answer in which secrets are masked"
 """Added to the reason of a score whose evaluator saw a masked answer; the original might score differently."""
@@ -20,7 +20,7 @@ class TrialMasker:
     def __init__(self) -> None:
         self._case: tuple[Case, Case] | None = None
 
-    def trial(self, trial: TrialResult) -> TrialResult:
+    def trial(self, trial: Trial) -> Trial:
         """The trial without secrets; the same object if it has none."""
         general = Masker()
         words = [(score.reasoning, score.details) for score in trial.scores]  # the rest of a score is ours
@@ -52,7 +52,7 @@ class TrialMasker:
         return self._case[1]
 
 
-def mask_trial(trial: TrialResult) -> TrialResult:
+def mask_trial(trial: Trial) -> Trial:
     """The trial without secrets; the same object if it has none."""
     return TrialMasker().trial(trial)
 

@@ -11,10 +11,10 @@ from collections import Counter
 from collections.abc import Iterable
 
 from proctor.cases.threshold import passes
-from proctor.results.run import MEAN_OVER_TURNS, Outcome, Score, TrialResult
+from proctor.results.run import MEAN_OVER_TURNS, Outcome, Score, Trial
 
 
-def headline_reason(trial: TrialResult, limit: int = 200) -> str:
+def headline_reason(trial: Trial, limit: int = 200) -> str:
     """Why the trial did not pass, in one line; empty for one that passed."""
     if trial.outcome is Outcome.PASSED:
         return ""

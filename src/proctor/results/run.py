@@ -79,7 +79,7 @@ class Score:
 
 
 @dataclass(frozen=True, slots=True)
-class TrialResult:
+class Trial:
     """One execution of one case: its input, the agent's replies, and their scores."""
 
     suite: str
@@ -108,7 +108,7 @@ class TrialResult:
     """Which version of the agent ran, if the run compares several; otherwise empty."""
     spans: Sequence[Span] = field(default=(), compare=False, repr=False)
     """The trace of the trial. Spans of a stored trial are read from the store when they are first used."""
-    original: TrialResult | None = field(default=None, compare=False, repr=False)
+    original: Trial | None = field(default=None, compare=False, repr=False)
     """The trial before its secrets were masked; in memory only, for a test session that scores the answer again."""
 
     @property
@@ -164,7 +164,7 @@ class TrialSummary:
     """Which version of the agent ran, if the run compares several."""
 
     @classmethod
-    def of(cls, trial: TrialResult) -> TrialSummary:
+    def of(cls, trial: Trial) -> TrialSummary:
         usage = trial.usage
         return cls(
             trial.suite,
@@ -249,14 +249,14 @@ class StoredVerdict:
 class Trials:
     """Trials that are read each time they are iterated, so that a large run never has to fit into memory."""
 
-    def __init__(self, read: Callable[[Collection[CaseAddress] | None], Iterable[TrialResult]]) -> None:
+    def __init__(self, read: Callable[[Collection[CaseAddress] | None], Iterable[Trial]]) -> None:
         self._read = read
         """Reads at least the trials of the given cases, or all trials for `None`."""
 
-    def __iter__(self) -> Iterator[TrialResult]:
+    def __iter__(self) -> Iterator[Trial]:
         return iter(self._read(None))
 
-    def for_cases(self, cases: Collection[CaseAddress]) -> Iterable[TrialResult]:
+    def for_cases(self, cases: Collection[CaseAddress]) -> Iterable[Trial]:
         """The trials of these cases."""
         return (trial for trial in self._read(cases) if (trial.suite, trial.case.id) in cases)
 
@@ -308,7 +308,7 @@ class Run:
     suites: tuple[SuiteInfo, ...] = ()
     summaries: Sequence[TrialSummary] = ()
     """The part of every trial that verdicts need, in the order of the plan."""
-    trials: Iterable[TrialResult] = ()
+    trials: Iterable[Trial] = ()
     """The complete trials in the order of the plan; can be iterated any number of times."""
     finished_at: float | None = None
     status: RunStatus = RunStatus.FINISHED
@@ -362,7 +362,7 @@ class Run:
         """Why trials may be missing; empty for a complete run."""
         return self.note or _UNFINISHED.get(self.status, "")
 
-    def trials_of(self, cases: Collection[CaseAddress]) -> Iterable[TrialResult]:
+    def trials_of(self, cases: Collection[CaseAddress]) -> Iterable[Trial]:
         """The trials of these cases; of a stored run, no others are read."""
         if isinstance(self.trials, Trials):
             return self.trials.for_cases(cases)

@@ -20,7 +20,7 @@ from proctor.cases.matchers import Equals
 from proctor.cases.suite import Case, Expected, ExpectedCall, NamedData, Suite, Turn
 from proctor.evaluators.evaluation import Evaluable
 from proctor.evaluators.from_trace import as_evaluable
-from proctor.results.run import TrialResult
+from proctor.results.run import Trial
 from proctor.tracing.otlp import FileTrace
 from proctor.tracing.spans import (
     AssistantMessage,
@@ -198,7 +198,7 @@ def proposal_from_spans(spans: Sequence[Span]) -> EntryProposal:
     return EntryProposal(evaluable, dict(kwargs), tuple(notes))
 
 
-def proposal_from_trial(trial: TrialResult) -> EntryProposal:
+def proposal_from_trial(trial: Trial) -> EntryProposal:
     """An entry from the input and answer of a trial, with what its case expects."""
     if len(trial.case.turns) != 1:
         raise UsageError(f"case {trial.case.id!r} has {len(trial.case.turns)} turns; an entry can have only one")

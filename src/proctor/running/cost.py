@@ -6,7 +6,7 @@ from proctor.agents.pricing import unknown_cost_reason
 from proctor.judging.budget import Budget, UncappedBudget
 from proctor.judging.judges import Judges
 from proctor.results.judge_usage import JudgeUsage
-from proctor.results.run import Run, TrialResult
+from proctor.results.run import Run, Trial
 from proctor.results.store.judge_cache import StoredJudgeCalls
 from proctor.running.plan import Plan
 from proctor.running.resume import OpenRun
@@ -41,7 +41,7 @@ class RunCosts:
         unknown = [f"{name}: {why}" for name, agent in agents.items() if (why := unknown_cost_reason(agent))]
         return f"the budget may not include the cost of agents ({'; '.join(unknown)})" if unknown else ""
 
-    def count(self, trial: TrialResult) -> None:
+    def count(self, trial: Trial) -> None:
         """Add what a finished trial cost; what judges cost is counted call by call."""
         if self._tally is not None:
             self._tally.add(trial)

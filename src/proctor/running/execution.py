@@ -29,7 +29,7 @@ from proctor.base.clock import Clock
 from proctor.base.errors import StoreError
 from proctor.base.guard import is_guarded
 from proctor.base.masking import mask
-from proctor.results.run import Outcome, Run, RunStatus, TrialResult
+from proctor.results.run import Outcome, Run, RunStatus, Trial
 from proctor.results.verdict import RunVerdict, record_verdict, verdict
 from proctor.running.agent_lifecycle import start_agents, stop_agents
 from proctor.running.attachments import AttachedFiles
@@ -248,7 +248,7 @@ class Execution:
                 self._dispatcher.finished(planned)
             self._record(planned, trial)
 
-    def _record(self, planned: PlannedTrial, trial: TrialResult) -> None:
+    def _record(self, planned: PlannedTrial, trial: Trial) -> None:
         self._writer.add(trial)
         if self._gate is not None:
             self._gate.record(trial)

@@ -19,7 +19,7 @@ from proctor.base.event_loops import run_sync
 from proctor.cases.formats.loading import load
 from proctor.cases.identity import TrialAddress
 from proctor.cases.suite import Case, EvaluatorSpec, Suite
-from proctor.results.run import Outcome, Run, TrialResult
+from proctor.results.run import Outcome, Run, Trial
 from proctor.results.store.run_files import open_run
 from proctor.results.store.store import Store
 from proctor.results.verdict import RunVerdict
@@ -72,10 +72,10 @@ class RescorePlan:
 
     run: Run
     plan: Plan
-    answers: Mapping[TrialAddress, TrialResult]
+    answers: Mapping[TrialAddress, Trial]
     request: RunRequest
 
-    def answer_to(self, planned: PlannedTrial) -> TrialResult:
+    def answer_to(self, planned: PlannedTrial) -> Trial:
         """The stored answer, or an error if the input of the case has changed."""
         return same_question_or_error(planned, self.answers[planned.address])
 
@@ -110,7 +110,7 @@ def plan_rescore(
 
 @contextmanager
 def _make_rescore_plan(
-    row: Run, answers: Mapping[TrialAddress, TrialResult], suites: Sequence[Suite], options: RunOptions
+    row: Run, answers: Mapping[TrialAddress, Trial], suites: Sequence[Suite], options: RunOptions
 ) -> Iterator[RescorePlan]:
     recorded = [replace(suite, agent=RecordedAgent(row, suite.name)) for suite in suites]
     sources = {info.name: info.source for info in row.suites}
@@ -136,7 +136,7 @@ class RecordedAgent:
         raise UsageError("a rescored run does not call the agent")
 
 
-def _current_suites(row: Run, answers: Mapping[TrialAddress, TrialResult], paths: Sequence[str]) -> list[Suite]:
+def _current_suites(row: Run, answers: Mapping[TrialAddress, Trial], paths: Sequence[str]) -> list[Suite]:
     """The suites of a run from their current files; from the store if a file is missing or invalid."""
     files = list(paths) or sorted({info.path for info in row.suites if info.path})
     fresh = {suite.name: suite for suite in load(files if paths else [path for path in files if _is_readable(path)])}
@@ -157,7 +157,7 @@ def _is_readable(path: str) -> bool:
     return True
 
 
-def _as_stored(name: str, row: Run, answers: Mapping[TrialAddress, TrialResult]) -> Suite:
+def _as_stored(name: str, row: Run, answers: Mapping[TrialAddress, Trial]) -> Suite:
     info = next((item for item in row.suites if item.name == name), None)
     cases = {trial.case.id: trial.case for (suite, _, _), trial in answers.items() if suite == name}
     suite = Suite(name, tuple(cases.values()), path=Path(info.path) if info and info.path else None)
@@ -171,7 +171,7 @@ def _with_evaluators(suite: Suite, evaluators: tuple[EvaluatorSpec, ...]) -> Sui
     return replace(suite.map_cases(without_evaluators), evaluators=evaluators)
 
 
-def _only_answered(plan: Plan, answers: Mapping[TrialAddress, TrialResult]) -> Plan:
+def _only_answered(plan: Plan, answers: Mapping[TrialAddress, Trial]) -> Plan:
     """The trials that have an answer, repeats included."""
     numbers: dict[tuple[str, str], list[int]] = defaultdict(list)
     for suite, case_id, number in sorted(answers):

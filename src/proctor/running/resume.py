@@ -28,7 +28,7 @@ from proctor.base.json_data import fingerprint, to_json
 from proctor.base.locks import FileLock
 from proctor.cases.identity import TrialAddress, case_key_before_simulation
 from proctor.results.masking import mask_case
-from proctor.results.run import Outcome, Run, RunStatus, TrialResult
+from proctor.results.run import Outcome, Run, RunStatus, Trial
 from proctor.results.store.store import Store, StoredTrial
 from proctor.running.plan import CaseEvaluators, Plan, PlannedSuite, PlannedTrial
 from proctor.version import __version__
@@ -43,7 +43,7 @@ class OpenRun:
     store: Store | None = None
     stored: Collection[int] = frozenset()
     """The positions in the plan of trials that are already stored."""
-    answers: Mapping[TrialAddress, TrialResult] = field(default_factory=dict)
+    answers: Mapping[TrialAddress, Trial] = field(default_factory=dict)
     """Stored answers that must be scored again."""
     lock: FileLock | None = None
     """Held from the start, so that other processes do not take the run for an interrupted one."""
@@ -84,7 +84,7 @@ def resume_run(run: Run, plan: Plan, store: Store) -> OpenRun | None:
         unchanged[planned.position] = key.no
         if key.position != planned.position:
             moves.append((planned.position, key.no))
-    answers: dict[TrialAddress, TrialResult] = {}
+    answers: dict[TrialAddress, Trial] = {}
     if row.scoring != scoring_key(plan.suites):
         answered = (store.trial(no) for no in unchanged.values())
         answers = {(trial.suite, trial.case.id, trial.number): trial for trial in answered}

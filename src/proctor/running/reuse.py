@@ -7,12 +7,12 @@ from dataclasses import replace
 
 from proctor.cases.identity import TrialAddress, question_key
 from proctor.results.masking import mask_case
-from proctor.results.run import Outcome, TrialResult
+from proctor.results.run import Outcome, Trial
 from proctor.results.store.store import Store
 from proctor.running.conversation import ConversationResult
 from proctor.running.plan import Plan, PlannedSuite, PlannedTrial
 
-EarlierAnswer = Callable[[PlannedTrial], TrialResult | None]
+EarlierAnswer = Callable[[PlannedTrial], Trial | None]
 """Finds the stored trial whose answer to use for a planned one, if there is one."""
 
 
@@ -20,7 +20,7 @@ def stored_answers(store: Store) -> EarlierAnswer:
     """Finds the latest stored answer of the same agent to the same input."""
     numbers = store.latest_answers()
 
-    def earlier(planned: PlannedTrial) -> TrialResult | None:
+    def earlier(planned: PlannedTrial) -> Trial | None:
         if planned.suite.not_reused_because:
             return None
         cases = (planned.case, mask_case(planned.case))
@@ -45,17 +45,17 @@ def with_reuse(plan: Plan) -> Plan:
     return plan.with_suites(change)
 
 
-def resumed_answers_first(answers: Mapping[TrialAddress, TrialResult], earlier: EarlierAnswer | None) -> EarlierAnswer:
+def resumed_answers_first(answers: Mapping[TrialAddress, Trial], earlier: EarlierAnswer | None) -> EarlierAnswer:
     """Finds answers of the interrupted run first, then those that `earlier` finds."""
 
-    def find(planned: PlannedTrial) -> TrialResult | None:
+    def find(planned: PlannedTrial) -> Trial | None:
         answer = answers.get(planned.address)
         return answer if answer is not None or earlier is None else earlier(planned)
 
     return find
 
 
-def same_question_or_error(planned: PlannedTrial, stored: TrialResult) -> TrialResult:
+def same_question_or_error(planned: PlannedTrial, stored: Trial) -> Trial:
     """The stored trial if the input of its case has not changed, else an error: the answer is to another input."""
     key = question_key(stored.case)
     if question_key(planned.case) == key or question_key(mask_case(planned.case)) == key:
@@ -66,7 +66,7 @@ def same_question_or_error(planned: PlannedTrial, stored: TrialResult) -> TrialR
     return replace(stored, outcome=Outcome.ERROR, reason=reason, replies=(), scores=(), spans=(), ended_early=True)
 
 
-def conversation_result(stored: TrialResult) -> ConversationResult:
+def conversation_result(stored: Trial) -> ConversationResult:
     """The conversation of a stored trial, as if it had just been held; an agent that failed then has failed now."""
     ended = stored.outcome if stored.ended_early else None
     continued = ended is None and any(reply.error is not None for reply in stored.replies)

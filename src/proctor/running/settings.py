@@ -14,7 +14,7 @@ from proctor.agents.trial_context import DEFAULT_SETTINGS, MAX_REPLY_BYTES, Agen
 from proctor.base.errors import UsageError
 from proctor.cases.files.file_text import FileText
 from proctor.cases.suite import AttachedFile, Case, Settings, Suite
-from proctor.results.run import Run, TrialResult
+from proctor.results.run import Run, Trial
 from proctor.results.verdict import RunVerdict
 
 NO_SETTINGS = Settings()
@@ -123,7 +123,7 @@ class Listener(Protocol):
         """The run starts: it has `planned` trials, of which `stored` are finished and in the store."""
         ...
 
-    def trial_done(self, trial: TrialResult) -> None: ...
+    def trial_done(self, trial: Trial) -> None: ...
 
     def finished(self, run: Run, verdict: RunVerdict) -> None: ...
 

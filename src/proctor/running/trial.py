@@ -11,7 +11,7 @@ from proctor.agents.agent import BaseAgent
 from proctor.agents.trial_context import TrialContext, current_trial
 from proctor.base.clock import Clock
 from proctor.results.masking import with_masked_note
-from proctor.results.run import Outcome, Score, TrialResult
+from proctor.results.run import Outcome, Score, Trial
 from proctor.running.attachments import AttachedFiles
 from proctor.running.conversation import ConversationResult, RunStopped, ScriptedUser, User, converse
 from proctor.running.plan import PlannedTrial
@@ -46,7 +46,7 @@ class TrialRunner:
     is_stopping: Callable[[], bool]
     """Whether the run is stopping, so that no trial may start."""
 
-    async def run(self, planned: PlannedTrial) -> TrialResult:
+    async def run(self, planned: PlannedTrial) -> Trial:
         """The result of the trial; raises `RunStopped` if the run cannot continue."""
         if (reason := self._why_skipped(planned)) is not None:
             return result_without_answer(planned, Outcome.SKIPPED, reason)
@@ -96,7 +96,7 @@ class TrialRunner:
         player = user_model_for(case, self.options, planned.suite.suite)
         return user_factory(case, planned.number - 1, player, self.scoring.judges)
 
-    async def _score(self, planned: PlannedTrial, answer: ConversationResult, *, reused: bool) -> TrialResult:
+    async def _score(self, planned: PlannedTrial, answer: ConversationResult, *, reused: bool) -> Trial:
         suite = planned.suite
         if answer.outcome is not None:
             return trial_result(planned, answer, reused=reused, ended_early=True)
@@ -120,9 +120,9 @@ def trial_result(
     *,
     reused: bool = False,
     ended_early: bool = False,
-) -> TrialResult:
+) -> Trial:
     """The result of a trial, as stored."""
-    return TrialResult(
+    return Trial(
         suite=planned.suite.suite.name,
         case=case_as_held(planned, answer),
         number=planned.number,
@@ -142,13 +142,13 @@ def trial_result(
     )
 
 
-def result_without_answer(planned: PlannedTrial, outcome: Outcome, reason: str) -> TrialResult:
+def result_without_answer(planned: PlannedTrial, outcome: Outcome, reason: str) -> Trial:
     """The result of a trial in which the agent was not called."""
     answer = ConversationResult((), outcome, reason, attempts=0, started_at=Clock.time(), duration_ms=0.0)
     return trial_result(planned, answer, ended_early=True)
 
 
-def internal_error(planned: PlannedTrial, error: BaseException) -> TrialResult:
+def internal_error(planned: PlannedTrial, error: BaseException) -> Trial:
     """The result of a trial that ended in an unexpected exception, even one that cannot be turned into text."""
     reason = f"internal error: {traceback.format_exception_only(error)[-1].strip()}"
     return result_without_answer(planned, Outcome.ERROR, reason)

@@ -17,7 +17,7 @@ from proctor.base.errors import StoreError
 from proctor.base.guard import extend_deadline
 from proctor.base.threads import exit_if_forked
 from proctor.results.masking import TrialMasker
-from proctor.results.run import TrialResult, TrialSummary
+from proctor.results.run import Trial, TrialSummary
 from proctor.results.store.database import BUSY_SECONDS
 from proctor.results.store.store import Store
 from proctor.running.settings import Listener
@@ -45,13 +45,13 @@ class TrialWriter:
         self._run = run
         self._listener = listener
         self._on_failure = on_failure
-        self._pending: list[TrialResult] = []
-        self._unsaved: list[TrialResult] = []
+        self._pending: list[Trial] = []
+        self._unsaved: list[Trial] = []
         self._handle: asyncio.Handle | None = None
         self._flushed_at = 0.0
         self._pid = os.getpid()
 
-    def add(self, trial: TrialResult) -> None:
+    def add(self, trial: Trial) -> None:
         self._pending.append(trial if self._masker is None else self._masker.trial(trial))
         if self._handle is None:
             loop = asyncio.get_running_loop()
@@ -78,7 +78,7 @@ class TrialWriter:
         for trial in batch:
             self._report(trial)
 
-    def _report(self, trial: TrialResult) -> None:
+    def _report(self, trial: Trial) -> None:
         """Call the listener; if it raises, it is not called again."""
         if self._listener is None or self.listener_error is not None:
             return
@@ -99,7 +99,7 @@ class TrialWriter:
             return f"{error}; the results are only in this report"
         return ""
 
-    def trials(self) -> Iterable[TrialResult]:
+    def trials(self) -> Iterable[Trial]:
         """All trials in the order of the plan; can be iterated more than once."""
         return _Trials(self._store, self._run, self._unsaved)
 
@@ -107,16 +107,16 @@ class TrialWriter:
 class _Trials:
     """The stored trials and the unsaved ones, in order."""
 
-    def __init__(self, store: Store | None, run: int, unsaved: list[TrialResult]) -> None:
+    def __init__(self, store: Store | None, run: int, unsaved: list[Trial]) -> None:
         self._store = store
         self._run = run
         self._unsaved = unsaved
 
-    def __iter__(self) -> Iterator[TrialResult]:
+    def __iter__(self) -> Iterator[Trial]:
         stored = iter(()) if self._store is None else self._store.trials(self._run)
         unsaved = sorted(self._unsaved, key=_position)
         yield from heapq.merge(stored, unsaved, key=_position)
 
 
-def _position(trial: TrialResult) -> int:
+def _position(trial: Trial) -> int:
     return trial.position

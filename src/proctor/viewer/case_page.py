@@ -17,7 +17,7 @@ from proctor.reporting.judge_report import judged_scores
 from proctor.reporting.wording import duration, money, plural, score_texts
 from proctor.results.judge_usage import judge_details
 from proctor.results.reasons import headline_reason
-from proctor.results.run import Outcome, Run, RunStatus, TrialResult
+from proctor.results.run import Outcome, Run, RunStatus, Trial
 from proctor.results.store.judge_cache import StoredJudgeCalls
 from proctor.results.verdict import CaseVerdict
 from proctor.tracing.spans import LLMSpan, Message, ObservationNode, Span
@@ -94,7 +94,7 @@ class JudgedScore:
     """The title of each call, and its prompts and replies, if they are stored."""
 
 
-def _judged_scores(source: Source, trial: TrialResult) -> list[JudgedScore]:
+def _judged_scores(source: Source, trial: Trial) -> list[JudgedScore]:
     if not any(judge_details(score) is not None for score in trial.scores):
         return []
     with closing(StoredJudgeCalls(source.store.database_path)) as calls:
@@ -138,7 +138,7 @@ class Repeat:
     scores: Sequence[tuple[str, Outcome]]
 
 
-def _repeats(row: Run, trials: Mapping[int, TrialResult]) -> list[Repeat]:
+def _repeats(row: Run, trials: Mapping[int, Trial]) -> list[Repeat]:
     repeats = []
     for number in sorted(trials)[:MAX_REPEATS]:
         trial = trials[number]

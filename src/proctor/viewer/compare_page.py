@@ -12,7 +12,7 @@ from proctor.reporting.wording import trial_name
 from proctor.results.comparison.alignment import MAX_TRIALS, AlignedStep, AlignedTrials, Step, most_similar_trials
 from proctor.results.comparison.compare import NoSuchCase, align_case, compare_runs
 from proctor.results.comparison.comparison import CaseChange
-from proctor.results.run import Outcome, Run, TrialResult
+from proctor.results.run import Outcome, Run, Trial
 from proctor.viewer.cases import outcome_groups
 from proctor.viewer.pages import Page, PageRoute, Visit, case_address, compare_address, run_address, suites_text
 from proctor.viewer.sources import NotFound, Source, Sources, latest_runs
@@ -111,7 +111,7 @@ def _align(first: Source, before: Run, second: Source, after: Run, query: Mappin
     return aligned
 
 
-def _trials(source: Source, row: Run, suite: str, case: str) -> list[TrialResult]:
+def _trials(source: Source, row: Run, suite: str, case: str) -> list[Trial]:
     with source.lock:
         return list(source.store.trials(row.no, {(suite, case)}))[:MAX_TRIALS]
 

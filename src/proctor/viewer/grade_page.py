@@ -17,7 +17,7 @@ from proctor.reporting.wording import trial_name
 from proctor.results.agreement import JudgeAgreement, judge_agreement
 from proctor.results.human_labels import HumanLabel, HumanLabels, ScorePlace, pairwise_agreement
 from proctor.results.judge_usage import JUDGE_DETAIL, judge_name
-from proctor.results.run import Outcome, Run, Score, TrialResult
+from proctor.results.run import Outcome, Run, Score, Trial
 from proctor.running.review.grading import GRADED_BY, pending_score
 from proctor.running.review.labelling import calibration_rows, label_score, score_place
 from proctor.viewer.pages import Page, PageRoute, Visit, case_address, run_address
@@ -203,7 +203,7 @@ def _judges(source: Source, row: Run, human_labels: Sequence[HumanLabel]) -> lis
     sides: dict[str, tuple[list[bool], list[bool]]] = {}
     with source.lock:
         keys = source.store.stored_trials(row.no)
-        trials: dict[int, TrialResult] = {}
+        trials: dict[int, Trial] = {}
         for label in human_labels:
             key = keys.get(label.place[:3])
             if key is None:

@@ -65,7 +65,7 @@ def agent(*asks: Any, **more: Any) -> LlmAgent:
     return LlmAgent(**{"name": "rates", "model": model, "tools": [get_rate, closed_today], **more})
 
 
-def ran(target: Any, *names: str) -> list[proctor.TrialResult]:
+def ran(target: Any, *names: str) -> list[proctor.Trial]:
     check = (EvaluatorSpec("ToolCount", {"at_most": 9}),)
     cases = tuple(Case(name, (Turn(name),), evaluators=check) for name in names or ("Oslo",))
     return list(proctor.run(Suite("adk", cases), agent=target).trials)

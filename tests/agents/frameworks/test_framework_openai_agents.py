@@ -146,7 +146,7 @@ def test_a_state_that_does_not_fit_the_context_is_refused_before_anything_runs()
         run_cases(visits(), case("Oslo", state={"costumer": "Ann"}))
 
 
-def nested(outer_tool: Any, argument: str = "input") -> proctor.TrialResult:
+def nested(outer_tool: Any, argument: str = "input") -> proctor.Trial:
     outer = agent(outer_tool, model=Scripted("ask_rates", argument))
     steps = {"steps": [{"name": "ask_rates", "steps": ["get_rate"]}], "extra": False}
     suite = Suite("nested", (Case("Oslo", (Turn("Oslo"),)),), evaluators=(EvaluatorSpec("Trajectory", steps),))

@@ -11,7 +11,7 @@ import pytest
 import proctor
 from proctor.cases.files.file_text import FileText, UnreadableFile
 from proctor.cases.suite import AttachedFile, Case, EvaluatorSpec, Expected, Suite, Turn
-from proctor.results.run import Outcome, TrialResult
+from proctor.results.run import Outcome, Trial
 from proctor.running.run import RunRequest, run_suites
 from proctor.running.settings import RunOptions
 
@@ -29,7 +29,7 @@ def write_agent(folder: Path, tests: list[dict[str, Any]], **rest: Any) -> Path:
     return path
 
 
-def trials(suite: Any, agent: Any) -> list[TrialResult]:
+def trials(suite: Any, agent: Any) -> list[Trial]:
     return list(proctor.run(suite, agent).trials)
 
 

@@ -11,7 +11,7 @@ from judge_server import ModelRequest, judge_server, status
 
 import proctor
 from proctor.cases.formats.loading import load
-from proctor.results.run import TrialResult
+from proctor.results.run import Trial
 
 GRADERS = """
 def strict(context):
@@ -35,7 +35,7 @@ def hangs(context):
 
 def scored(
     folder: Path, answer: Any, truth: str | None, *metrics: dict[str, Any], test: Any = (), **agent: Any
-) -> TrialResult:
+) -> Trial:
     """One test, answered so and scored by these metrics."""
     (folder / "graders.py").write_text(GRADERS)
     only = {"name": "one", "input": "What is the total?", "ground_truth": truth, **dict(test)}
@@ -170,7 +170,7 @@ class Marks:
         return "\n".join(asked.system + asked.prompt for asked in self.asked)
 
 
-def judged(folder: Path, marks: Marks, metric: dict[str, Any], **more: Any) -> TrialResult:
+def judged(folder: Path, marks: Marks, metric: dict[str, Any], **more: Any) -> Trial:
     with judge_server(marks) as server:
         model = {"provider": "openai", "name": "judge", "endpoint": server.url, **metric.pop("model", {})}
         return scored(folder, "It is 42.", "42", {**metric, "model": model}, **more)

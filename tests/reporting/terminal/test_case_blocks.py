@@ -11,18 +11,18 @@ from dataclasses import replace
 from reporting_samples import ERROR, FAILED, PASSED, SKIPPED, make_run, score, trial
 
 from proctor.reporting.terminal.progress import LiveTerminal, PlainTerminal
-from proctor.results.run import Run, TrialResult
+from proctor.results.run import Run, Trial
 from proctor.results.verdict import verdict
 
 
-def repeated(trials: Sequence[TrialResult], **rest: object) -> Run:
+def repeated(trials: Sequence[Trial], **rest: object) -> Run:
     run = make_run(trials, **rest)
     made = Counter((each.suite, each.case.id) for each in trials)
     run.planned_trials = {address: count for address, count in made.items() if count > 1}
     return run
 
 
-def printed(run: Run, *, stored: Sequence[TrialResult] = (), **options: bool) -> str:
+def printed(run: Run, *, stored: Sequence[Trial] = (), **options: bool) -> str:
     """What the terminal prints of a run of which the trials in `stored` were there before."""
     out = io.StringIO()
     terminal = PlainTerminal(out, environ={}, **options)
@@ -35,7 +35,7 @@ def printed(run: Run, *, stored: Sequence[TrialResult] = (), **options: bool) ->
     return out.getvalue()
 
 
-def five(outcome: object = FAILED, case: str = "a", **rest: object) -> list[TrialResult]:
+def five(outcome: object = FAILED, case: str = "a", **rest: object) -> list[Trial]:
     return [trial(case, outcome, number=n, **rest) for n in range(1, 6)]
 
 

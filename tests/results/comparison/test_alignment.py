@@ -11,16 +11,16 @@ from hypothesis import strategies as st
 from proctor.agents.reply import Reply, ToolCall
 from proctor.cases.suite import Case, Turn
 from proctor.results.comparison.alignment import Divergence, align_trials, most_similar_trials
-from proctor.results.run import Outcome, TrialResult
+from proctor.results.run import Outcome, Trial
 
 CASE = Case("c", (Turn("Pay back order 7."), Turn("Thanks.")))
 
 
-def trial(*replies: Reply, outcome: Outcome = Outcome.PASSED, **rest: Any) -> TrialResult:
-    return TrialResult("s", CASE, rest.pop("number", 1), 0, outcome, replies=replies, **rest)
+def trial(*replies: Reply, outcome: Outcome = Outcome.PASSED, **rest: Any) -> Trial:
+    return Trial("s", CASE, rest.pop("number", 1), 0, outcome, replies=replies, **rest)
 
 
-def first_divergence(passing: TrialResult, failing: TrialResult) -> Divergence | None:
+def first_divergence(passing: Trial, failing: Trial) -> Divergence | None:
     return align_trials(passing, failing).divergence
 
 

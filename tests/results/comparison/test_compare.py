@@ -16,14 +16,14 @@ from proctor.base.errors import UsageError
 from proctor.cases.suite import Case
 from proctor.results.comparison.compare import compare_runs
 from proctor.results.comparison.comparison import Change, Comparison
-from proctor.results.run import Outcome, Run, TrialResult
+from proctor.results.run import Outcome, Run, Trial
 
 
-def outcomes(case: Case | str, *found: Outcome, **rest: Any) -> list[TrialResult]:
+def outcomes(case: Case | str, *found: Outcome, **rest: Any) -> list[Trial]:
     return [trial(case, outcome, number=number, **rest) for number, outcome in enumerate(found, 1)]
 
 
-def run_of(*cases: Sequence[TrialResult], **rest: Any) -> Run:
+def run_of(*cases: Sequence[Trial], **rest: Any) -> Run:
     return make_run([item for case in cases for item in case], **rest)
 
 
@@ -185,7 +185,7 @@ def test_a_run_that_was_interrupted_is_compared_as_far_as_it_came_and_says_so() 
 
 
 def test_scores_and_resources_come_with_intervals() -> None:
-    def whole(at: int, value: float, tokens: int) -> list[TrialResult]:
+    def whole(at: int, value: float, tokens: int) -> list[Trial]:
         scores = (score(), score(P, value, "Tone", report_only=True))
         reply = Reply("x", (ToolCall("t"),), Usage(tokens, 0, tokens / 1000))
         return [trial(f"case-{at}", P, None, *scores, replies=(reply,), duration_ms=100.0 + at)]

@@ -14,14 +14,14 @@ from reporting_samples import HOSTILE, small_run, trial
 
 from proctor.base.errors import ProctorError, StoreError, UsageError
 from proctor.base.git import GitState
-from proctor.results.run import Run, RunStatus, TrialResult
+from proctor.results.run import Run, RunStatus, Trial
 from proctor.results.store.run_files import export_run, import_run, open_run
 from proctor.results.store.run_names import validate_run_name
 from proctor.results.store.store import Store
 from proctor.tracing.spans import ObserveSpan
 
 
-def kept(folder: Path, trials: list[TrialResult]) -> Store:
+def kept(folder: Path, trials: list[Trial]) -> Store:
     store = Store(folder)
     run = Run("20260101-000000-cafe", 1.0, git=GitState("a" * 40, "main", True), name="base", plan="plan")
     no = store.add_run(run)

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from proctor.agents.reply import Reply, ToolCall, Usage
 from proctor.base.errors import StoreError
 from proctor.cases.suite import Case, EvaluatorSpec, Expected, NamedData, Turn
-from proctor.results.run import Outcome, Run, RunStatus, Score, TrialResult, TrialSummary
+from proctor.results.run import Outcome, Run, RunStatus, Score, Trial, TrialSummary
 from proctor.results.store.store import DATABASE_FILE, Store
 from proctor.results.verdict import verdict
 from proctor.running.resume import exclusive_run
@@ -25,12 +25,12 @@ from proctor.running.resume import exclusive_run
 CASE = Case("c", (Turn("hi", Expected(output="hi")),), evaluators=(EvaluatorSpec("ExactMatch"),))
 
 
-def a_trial(**parts: Any) -> TrialResult:
+def a_trial(**parts: Any) -> Trial:
     whole: dict[str, Any] = {"suite": "s", "case": CASE, "number": 1, "position": 0, "outcome": Outcome.PASSED}
-    return TrialResult(**whole | parts)
+    return Trial(**whole | parts)
 
 
-def kept(folder: Path, *trials: TrialResult) -> list[TrialResult]:
+def kept(folder: Path, *trials: Trial) -> list[Trial]:
     """What comes back from a store after it was closed."""
     store = Store(folder)
     no = store.add_run(Run(f"run-{len(store.runs())}", 0.0))
@@ -89,7 +89,7 @@ SCORES = st.builds(
     duration_ms=st.integers(0, 10**6).map(lambda thousandths: thousandths / 1000),
 )
 TRIALS = st.builds(
-    TrialResult,
+    Trial,
     suite=TEXTS,
     case=st.builds(lambda name: replace(CASE, id=f"c{name}"), TEXTS),
     number=st.integers(1, 99),
@@ -113,7 +113,7 @@ TRIALS = st.builds(
 @example(a_trial(scores=(Score("e", Outcome.FAILED, 0.0, 0.5, reasoning='{"gates":false'),)))
 @example(a_trial(scores=(Score("e", Outcome.FAILED, 0.0, 0.5, report_only=True),)))
 @example(a_trial(suite="\x00json:1", agent="\x00json:"))
-def test_a_trial_comes_back_as_it_was_kept(tmp_path: Path, trial: TrialResult) -> None:
+def test_a_trial_comes_back_as_it_was_kept(tmp_path: Path, trial: Trial) -> None:
     assert kept(tmp_path, trial) == [trial]
 
 
@@ -370,8 +370,8 @@ def test_trials_that_are_dropped_leave_no_scores(tmp_path: Path) -> None:
         assert database.execute("SELECT count(*) FROM scores").fetchone() == (0,)
 
 
-def made_trial() -> TrialResult:
-    return TrialResult("s", Case("a", (Turn("hi"),)), 1, 0, Outcome.PASSED, replies=(Reply("yo"),))
+def made_trial() -> Trial:
+    return Trial("s", Case("a", (Turn("hi"),)), 1, 0, Outcome.PASSED, replies=(Reply("yo"),))
 
 
 def test_the_status_of_a_run_says_whether_a_process_still_works_on_it(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from proctor.base.errors import StoreError
 from proctor.cases.suite import Case, Turn
-from proctor.results.run import Outcome, Run, TrialResult
+from proctor.results.run import Outcome, Run, Trial
 from proctor.results.store.store import DATABASE_FILE, Store
 from proctor.tracing.spans import ObserveSpan, Span
 
@@ -23,8 +23,8 @@ def step(name: str, *, error: str | None = None, trace_id: str = "t" * 32) -> Ob
     return ObserveSpan(name * 8, trace_id, None, 100.0, 101.0, 1000.0, name, error=error)
 
 
-def a_trial(*spans: Span, number: int = 1) -> TrialResult:
-    return TrialResult("s", CASE, number, number, Outcome.PASSED, spans=spans)
+def a_trial(*spans: Span, number: int = 1) -> Trial:
+    return Trial("s", CASE, number, number, Outcome.PASSED, spans=spans)
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def store(tmp_path: Path) -> Any:
     made.close()
 
 
-def kept(store: Store, *trials: TrialResult) -> int:
+def kept(store: Store, *trials: Trial) -> int:
     no = store.add_run(Run(f"run-{len(store.runs())}", 0.0))
     store.add_trials(no, trials)
     return no
@@ -91,7 +91,7 @@ def test_the_spans_of_a_trial_are_read_when_they_are_used(store: Store) -> None:
 
 
 def test_a_trial_and_its_trace_are_kept_together_or_not_at_all(store: Store) -> None:
-    broken = TrialResult("s", CASE, 2, 2, Outcome.PASSED, replies=(7,))  # type: ignore[arg-type]
+    broken = Trial("s", CASE, 2, 2, Outcome.PASSED, replies=(7,))  # type: ignore[arg-type]
     with pytest.raises(StoreError):
         kept(store, a_trial(step("a")), broken)
     assert store.traces.rows() == []

@@ -30,7 +30,7 @@ from proctor.compat.adk.test_config import DEFAULT_CRITERIA, read_config
 from proctor.reporting.explain import FULL, as_text, explain, shorten
 from proctor.reporting.tables import append
 from proctor.reporting.terminal.screen import escape_control, escape_unencodable
-from proctor.results.run import Outcome, Run, Score, SuiteInfo, TrialResult
+from proctor.results.run import Outcome, Run, Score, SuiteInfo, Trial
 from proctor.results.verdict import RunVerdict
 from proctor.running.run import RunRequest, run_suites_async
 from proctor.running.settings import RunOptions
@@ -292,7 +292,7 @@ def list_failures(run: Run, verdict: RunVerdict) -> list[CriterionFailure]:
         for case in suite.cases
         if case.outcome is not Outcome.PASSED
     }
-    trials: dict[tuple[str, str], list[TrialResult]] = {}
+    trials: dict[tuple[str, str], list[Trial]] = {}
     for trial in run.trials:
         if (trial.suite, trial.case.id) in open_cases:
             trials.setdefault((trial.suite, trial.case.id), []).append(trial)
@@ -316,7 +316,7 @@ def skipped_criteria(run: Run) -> Iterator[str]:
             yield f"{suite}: {eval_id}: {metric} was skipped: {_one_line(scores[0].reasoning)}"
 
 
-def _failures(info: SuiteInfo, trials: Sequence[TrialResult]) -> Iterator[CriterionFailure]:
+def _failures(info: SuiteInfo, trials: Sequence[Trial]) -> Iterator[CriterionFailure]:
     """The failures of one case: trials that did not finish, then metrics below their threshold."""
     file, eval_id = _file(info), trials[0].case.id
     for broken_outcome in (Outcome.FAILED, Outcome.ERROR, Outcome.SKIPPED, Outcome.PENDING):
@@ -340,7 +340,7 @@ def _failures(info: SuiteInfo, trials: Sequence[TrialResult]) -> Iterator[Criter
             yield failure
 
 
-def _skip_reasons(trials: Sequence[TrialResult]) -> Iterator[str]:
+def _skip_reasons(trials: Sequence[Trial]) -> Iterator[str]:
     """Why each metric was skipped, once per reason, if every metric of the trials was skipped."""
     scores = [score for trial in trials for score in trial.scores if not score.report_only]
     if all(score.outcome is Outcome.SKIPPED for score in scores):
@@ -348,7 +348,7 @@ def _skip_reasons(trials: Sequence[TrialResult]) -> Iterator[str]:
 
 
 def _failure(
-    file: str, eval_id: str, metric: str, scores: Sequence[tuple[TrialResult, Score]], runs: int
+    file: str, eval_id: str, metric: str, scores: Sequence[tuple[Trial, Score]], runs: int
 ) -> CriterionFailure | None:
     """A metric's failure over all runs and turns, or None if it was met or had nothing to compare."""
     threshold = next((score.threshold for _, score in scores if score.threshold is not None), 0.0)
@@ -383,7 +383,7 @@ def _on_adk_scale(metric: str, share: float) -> float:
     )
 
 
-def _places(scores: Sequence[tuple[TrialResult, Score]], runs: int, metric: str = "") -> tuple[str, ...]:
+def _places(scores: Sequence[tuple[Trial, Score]], runs: int, metric: str = "") -> tuple[str, ...]:
     """A line per score with its run, turn, value and reason."""
     lines = []
     for trial, score in scores[:MAX_PLACES]:
@@ -397,7 +397,7 @@ def _one_line(reasoning: str) -> str:
     return " ".join(shorten(reasoning, MAX_REASON).split())
 
 
-def _place(trial: TrialResult, turn: int | None, runs: int) -> str:
+def _place(trial: Trial, turn: int | None, runs: int) -> str:
     places = [f"run {trial.number}"] if runs > 1 else []
     places += [] if turn is None else [f"turn {turn + 1}"]
     return f"{', '.join(places)}: " if places else ""

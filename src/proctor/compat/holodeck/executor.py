@@ -31,7 +31,7 @@ from proctor.compat.holodeck.reader import agent_suite
 from proctor.compat.holodeck.result_builder import TurnRecords, build_report, to_test_result
 from proctor.compat.holodeck.settings import file_settings
 from proctor.compat.holodeck.test_results import TestReport, TestResult
-from proctor.results.run import Run, TrialResult
+from proctor.results.run import Run, Trial
 from proctor.results.verdict import RunVerdict
 from proctor.running.run import RunRequest, run_suites_async
 from proctor.running.settings import RunOptions
@@ -193,7 +193,7 @@ class TestExecutor:
             result.close()
             self._warnings.append(f"{name} is async and was not awaited; use a plain function")
 
-    def result_of(self, trial: TrialResult) -> TestResult:
+    def result_of(self, trial: Trial) -> TestResult:
         return to_test_result(trial, self._records)
 
 
@@ -211,7 +211,7 @@ class _CallbackListener:
         if number == 1:
             self._executor.notify(self._executor.on_test_start, self._tests[case.id], "on_test_start")
 
-    def trial_done(self, trial: TrialResult) -> None:
+    def trial_done(self, trial: Trial) -> None:
         if self._executor.progress_callback is not None:
             result = self._executor.result_of(trial)
             self._executor.notify(self._executor.progress_callback, result, "progress_callback")

@@ -35,7 +35,7 @@ from proctor.evaluators.tools.calls import mismatches
 from proctor.reporting.call_pairs import CallFit, CallPair, has_plain_arguments, pair_calls
 from proctor.reporting.explain import answer_text
 from proctor.results.judge_usage import judge_name
-from proctor.results.run import Outcome, Run, Score, TrialResult
+from proctor.results.run import Outcome, Run, Score, Trial
 from proctor.results.verdict import RunVerdict
 from proctor.running.scoring import RETRIES
 from proctor.version import __version__
@@ -60,7 +60,7 @@ class TurnRecords:
 NO_RECORDS = TurnRecords()
 
 
-def to_test_result(trial: TrialResult, records: TurnRecords = NO_RECORDS) -> TestResult:
+def to_test_result(trial: Trial, records: TurnRecords = NO_RECORDS) -> TestResult:
     """One trial as the result of a test."""
     case = trial.case
     turns = [_turn(trial, index, records) for index in range(len(case.turns))]
@@ -133,7 +133,7 @@ def _summary(run: Run, results: Sequence[TestResult]) -> ReportSummary:
     )
 
 
-def _turn(trial: TrialResult, index: int, records: TurnRecords) -> TurnResult:
+def _turn(trial: Trial, index: int, records: TurnRecords) -> TurnResult:
     case, turn = trial.case, trial.case.turns[index]
     place = case.id, index
     reply = trial.replies[index] if index < len(trial.replies) else None
@@ -172,23 +172,23 @@ def _turn(trial: TrialResult, index: int, records: TurnRecords) -> TurnResult:
     )
 
 
-def _files(turn: Turn, trial: TrialResult, records: TurnRecords) -> list[ProcessedFileInput]:
+def _files(turn: Turn, trial: Trial, records: TurnRecords) -> list[ProcessedFileInput]:
     processed = [records.files.get(file_key(item)) for item in turn.files]
     unread = unread_files(turn.files, [*trial.warnings, trial.reason])
     return [file or other for file, other in zip(processed, unread, strict=True)]
 
 
-def _continued_after_failure(trial: TrialResult) -> bool:
+def _continued_after_failure(trial: Trial) -> bool:
     """Whether the conversation continued after a failed turn, so that each reply has its own error."""
     has_failed_turns = any(reply.error is not None for reply in trial.replies)
     return trial.reason == "" or (is_conversation(trial.case) and has_failed_turns and not trial.ended_early)
 
 
-def _is_unsent(trial: TrialResult, index: int) -> bool:
+def _is_unsent(trial: Trial, index: int) -> bool:
     return index >= len(trial.replies) + (not _continued_after_failure(trial))
 
 
-def _missing_reply_reason(trial: TrialResult, index: int) -> str:
+def _missing_reply_reason(trial: Trial, index: int) -> str:
     """Why a turn has no reply: the error that ended the conversation, or that it had ended before."""
     if not _is_unsent(trial, index):
         return trial.reason
@@ -262,7 +262,7 @@ _SEVERITY = ("skipped", "passed", "pending", "error", "failed")
 """Outcomes from the least to the most severe."""
 
 
-def _errors(trial: TrialResult, turns: Sequence[TurnResult]) -> list[str]:
+def _errors(trial: Trial, turns: Sequence[TurnResult]) -> list[str]:
     """The errors of the test as a whole, then of each turn."""
     turn_errors = [
         (turn.turn_index, error)

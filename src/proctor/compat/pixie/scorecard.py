@@ -32,7 +32,7 @@ from proctor.reporting.html.run_view import NamedValue, evaluator_views, grids, 
 from proctor.reporting.html.trial_view import MAX_FAILING_TEXT, MAX_PASSING_TEXT, ScoreView, anchor, score_view
 from proctor.reporting.wording import counts_text, pass_rate_text, trial_name, utc_time
 from proctor.results.reasons import headline_reason
-from proctor.results.run import Outcome, Run, Score, SuiteInfo, TrialResult, TrialSummary
+from proctor.results.run import Outcome, Run, Score, SuiteInfo, Trial, TrialSummary
 from proctor.results.store.store import STORE_FOLDER
 from proctor.results.verdict import RunVerdict, trial_outcome, verdict
 
@@ -151,7 +151,7 @@ def _score(name: str, evaluation: EntryEvaluation) -> Score:
     return Score(name, outcome, result.score, threshold, str(result.reasoning or ""), details=details)
 
 
-def _entry(trial: TrialResult) -> DatasetEntryResult:
+def _entry(trial: Trial) -> DatasetEntryResult:
     scores = trial.scores
     if trial.reason and not scores:
         scores = (Score("the agent", trial.outcome, reasoning=trial.reason),)
@@ -163,7 +163,7 @@ def _entry(trial: TrialResult) -> DatasetEntryResult:
     return DatasetEntryResult(names, scores, label, _evaluable(trial), trial.outcome)
 
 
-def _evaluable(trial: TrialResult) -> dict[str, Json]:
+def _evaluable(trial: Trial) -> dict[str, Json]:
     """The data of a trial: single values for one turn, lists for a conversation."""
     turns = trial.case.turns
     by_turn: dict[str, list[Json]] = {
@@ -230,17 +230,17 @@ def write(scorecard: DatasetScorecard, out: TextIO) -> None:
     )
 
 
-def _trial(dataset: str, number: int, entry: DatasetEntryResult) -> TrialResult:
+def _trial(dataset: str, number: int, entry: DatasetEntryResult) -> Trial:
     """An entry as a trial, from which verdicts and grids are made; its number tells equal labels apart."""
     scores = tuple(
         replace(score, evaluator=str(name)) for name, score in zip(entry.evaluator_names, entry.scores, strict=True)
     )
     outcome, reason = trial_outcome(scores, Criteria())
     case = Case(f"{number + 1}. {entry.input_label}", ())
-    return TrialResult(dataset, case, 1, number, entry.outcome or outcome, reason, scores=scores)
+    return Trial(dataset, case, 1, number, entry.outcome or outcome, reason, scores=scores)
 
 
-def _run(scorecard: DatasetScorecard, trials: list[TrialResult]) -> Run:
+def _run(scorecard: DatasetScorecard, trials: list[Trial]) -> Run:
     count = len(trials)
     info = SuiteInfo(scorecard.dataset_name, None, "scorecard", "", "", Criteria(), count, count)
     summaries = [TrialSummary.of(trial) for trial in trials]
@@ -254,7 +254,7 @@ def _facts(scorecard: DatasetScorecard, verdict: RunVerdict) -> list[NamedValue]
     return [*facts, NamedValue("Created", utc_time(scorecard.timestamp.timestamp()))]
 
 
-def _entry_view(entry: DatasetEntryResult, trial: TrialResult, row: int) -> EntryView:
+def _entry_view(entry: DatasetEntryResult, trial: Trial, row: int) -> EntryView:
     return EntryView(
         outcome=trial.outcome,
         row=row,

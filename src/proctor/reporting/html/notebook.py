@@ -15,7 +15,7 @@ from proctor.reporting.html import environment
 from proctor.reporting.html.run_view import NamedValue
 from proctor.reporting.wording import counts_text, duration, money, pass_rate_text, trial_name
 from proctor.results.comparison.comparison import Comparison
-from proctor.results.run import Outcome, Run, TrialResult, TrialSummary
+from proctor.results.run import Outcome, Run, Trial, TrialSummary
 from proctor.results.statistics import mean
 from proctor.results.verdict import CaseVerdict, RunVerdict, SuiteVerdict, verdict
 
@@ -128,7 +128,7 @@ class NotebookProgress:
         self._planned, self._stored, self._shown_at = planned, stored, time.monotonic()
         self._display = display(HTML(self._bar()), display_id=True)
 
-    def trial_done(self, trial: TrialResult) -> None:
+    def trial_done(self, trial: Trial) -> None:
         self._counts[trial.outcome] += 1
         if self._planned <= FEW_TRIALS or time.monotonic() - self._shown_at >= SECONDS_BETWEEN_UPDATES:
             self._show(self._bar())

@@ -23,7 +23,7 @@ from proctor.reporting.html.run_view import (
 from proctor.reporting.html.trial_view import TrialView, anchor, trial_view
 from proctor.reporting.plots import distribution_plots
 from proctor.reporting.wording import counts_text, duration, money, suites_with_trials, utc_time
-from proctor.results.run import Run, TrialResult, Trials
+from proctor.results.run import Run, Trial, Trials
 from proctor.results.verdict import RunVerdict, SuiteVerdict
 
 MAX_FULL_TRIALS = 2_000
@@ -98,7 +98,7 @@ def _trials(
         yield suite_verdict, _views(trials, numbers)
 
 
-def _views(trials: Iterable[TrialResult], numbers: dict[CaseAddress, int]) -> Iterator[TrialView]:
+def _views(trials: Iterable[Trial], numbers: dict[CaseAddress, int]) -> Iterator[TrialView]:
     for trial in trials:
         yield trial_view(trial, row=numbers.get((trial.suite, trial.case.id), -1))
 

@@ -21,7 +21,7 @@ from proctor.reporting.html.run_view import NamedValue
 from proctor.reporting.wording import duration, judge_title, money
 from proctor.results.judge_usage import judge_name
 from proctor.results.reasons import distinct_decimals, headline_reason, mean_text
-from proctor.results.run import Outcome, Score, TrialResult
+from proctor.results.run import Outcome, Score, Trial
 
 MAX_CALLS = 100
 """If a turn has more calls, the rest is only counted; the JSON report has all."""
@@ -149,7 +149,7 @@ class TurnView:
 class TrialView:
     """Everything about a trial."""
 
-    trial: TrialResult
+    trial: Trial
     row: int
     """The number of the row of its case."""
     anchor: str
@@ -172,7 +172,7 @@ def anchor(position: int) -> str:
     return f"trial-{position}"
 
 
-def trial_view(trial: TrialResult, *, row: int = -1, limit: int | None = None) -> TrialView:
+def trial_view(trial: Trial, *, row: int = -1, limit: int | None = None) -> TrialView:
     """A trial for a page; texts are cut at `limit` characters, by default later for trials that did not pass."""
     if limit is None:
         limit = MAX_FAILING_TEXT if trial.outcome in (Outcome.FAILED, Outcome.ERROR) else MAX_PASSING_TEXT
@@ -195,7 +195,7 @@ def trial_view(trial: TrialResult, *, row: int = -1, limit: int | None = None) -
     )
 
 
-def _facts(trial: TrialResult) -> list[NamedValue]:
+def _facts(trial: Trial) -> list[NamedValue]:
     facts = [NamedValue("Agent time", duration(trial.duration_ms)), *_usage(trial.usage)]
     if trial.attempts > 1:
         facts.append(NamedValue("Attempts", f"{trial.attempts:,}"))
@@ -219,13 +219,13 @@ def _usage(usage: Usage | None) -> list[NamedValue]:
     return facts
 
 
-def _state(trial: TrialResult) -> tuple[str, str] | None:
+def _state(trial: Trial) -> tuple[str, str] | None:
     if trial.case.final_state is None or not trial.replies:
         return None
     return pretty(trial.case.final_state), pretty(trial.replies[-1].state)
 
 
-def _turn(trial: TrialResult, index: int, several: bool, limit: int) -> TurnView:
+def _turn(trial: Trial, index: int, several: bool, limit: int) -> TurnView:
     turn = trial.case.turns[index]
     reply = trial.replies[index] if index < len(trial.replies) else None
     scores = [score for score in trial.scores if score.turn == index] if several else trial.scores

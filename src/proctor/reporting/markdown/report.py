@@ -42,7 +42,7 @@ from proctor.reporting.wording import (
 )
 from proctor.results.judge_usage import judge_name
 from proctor.results.reasons import distinct_decimals, mean_text
-from proctor.results.run import Outcome, Run, Score, TrialResult
+from proctor.results.run import Outcome, Run, Score, Trial
 from proctor.results.statistics import EvaluatorSummary
 from proctor.results.verdict import CaseVerdict, RunVerdict, SuiteVerdict
 
@@ -51,15 +51,15 @@ MAX_FAILING_TEXT = 10_000
 MAX_REASON = 2_000
 
 
-def write_trial(trial: TrialResult, out: TextIO) -> None:
+def write_trial(trial: Trial, out: TextIO) -> None:
     """Write the section of a case that ran once."""
     out.write(f"#### {inline(trial_name(trial.case.id, trial.number))} {BADGES[trial.outcome]}\n\n")
     _write_content(trial, out)
 
 
-def write_repeats(trials: Iterable[TrialResult], case: CaseVerdict, out: TextIO) -> None:
+def write_repeats(trials: Iterable[Trial], case: CaseVerdict, out: TextIO) -> None:
     """Write the section of a case that ran several times: its reasons, one line per trial, and one example in full."""
-    reasons, examples = ReasonCounter(MAX_REASON), dict[int, TrialResult]()
+    reasons, examples = ReasonCounter(MAX_REASON), dict[int, Trial]()
     rows, warnings, counts = [], dict[str, None](), Counter[Outcome]()
     for trial in trials:
         counts[trial.outcome] += 1
@@ -80,7 +80,7 @@ def write_repeats(trials: Iterable[TrialResult], case: CaseVerdict, out: TextIO)
     _write_content(replace(example, warnings=tuple(warnings)), out)
 
 
-def _write_content(trial: TrialResult, out: TextIO) -> None:
+def _write_content(trial: Trial, out: TextIO) -> None:
     full = trial.outcome in FAILED_OR_ERROR
     limit = MAX_FAILING_TEXT if full else MAX_PASSING_TEXT
     _write_facts(trial, out)
@@ -104,7 +104,7 @@ def _write_content(trial: TrialResult, out: TextIO) -> None:
     _write_scores(whole, out, full)
 
 
-def _write_facts(trial: TrialResult, out: TextIO) -> None:
+def _write_facts(trial: Trial, out: TextIO) -> None:
     if trial.case.description:
         out.write(f"{inline(trial.case.description)}\n\n")
     facts = [f"{duration(trial.duration_ms)}"]
@@ -157,7 +157,7 @@ def _write_tools(turn: Turn, reply: Reply, out: TextIO, limit: int) -> None:
     out.write("\n")
 
 
-def _write_state(trial: TrialResult, out: TextIO, limit: int) -> None:
+def _write_state(trial: Trial, out: TextIO, limit: int) -> None:
     if trial.case.final_state is None or not trial.replies:
         return
     out.write(f"**Expected state:**\n\n{fence(value_text(trial.case.final_state), limit)}\n")

@@ -13,7 +13,7 @@ from proctor.reporting.terminal.run_text import NameColumn, WarningFilter, line_
 from proctor.reporting.terminal.screen import Screen, Span
 from proctor.reporting.wording import STYLES, flaky_text, plural
 from proctor.results.reasons import headline_reason, score_value
-from proctor.results.run import Outcome, Run, Score, ScoreRow, TrialResult, TrialSummary
+from proctor.results.run import Outcome, Run, Score, ScoreRow, Trial, TrialSummary
 from proctor.results.verdict import CaseVerdict, case_outcome
 
 MAX_REASONS = 5
@@ -29,13 +29,13 @@ class CaseBlock:
         self.address = (suite, case_id)
         self.summaries = list(stored)
         self.reasons = ReasonCounter(limit=500)
-        self.examples: dict[int, TrialResult] = {}
+        self.examples: dict[int, Trial] = {}
         self.warnings: list[str] = []
         self.reason = ""
         """Why the case was skipped or is pending."""
         self.added = self.reused = 0
 
-    def add(self, trial: TrialResult, warnings: Sequence[str]) -> None:
+    def add(self, trial: Trial, warnings: Sequence[str]) -> None:
         self.added += 1
         self.reused += trial.reused
         self.warnings += warnings
@@ -59,11 +59,11 @@ class CaseBlocks:
             self._stored.setdefault((summary.suite, summary.case_id), []).append(summary)
         self._open: dict[CaseAddress, CaseBlock] = {}
 
-    def __contains__(self, trial: TrialResult) -> bool:
+    def __contains__(self, trial: Trial) -> bool:
         """Whether the case of this trial runs several times."""
         return (trial.suite, trial.case.id) in self._planned
 
-    def add(self, trial: TrialResult, warnings: Sequence[str]) -> CaseBlock | None:
+    def add(self, trial: Trial, warnings: Sequence[str]) -> CaseBlock | None:
         """Add a trial; return the block of its case if this was its last trial."""
         address = (trial.suite, trial.case.id)
         stored = self._stored.get(address, ())
@@ -78,7 +78,7 @@ class CaseBlocks:
         blocks, self._open = list(self._open.values()), {}
         return blocks
 
-    def stored_block(self, trials: Sequence[TrialResult], warnings: WarningFilter) -> CaseBlock:
+    def stored_block(self, trials: Sequence[Trial], warnings: WarningFilter) -> CaseBlock:
         """The block of a case of a finished run, from the trials of it that are to be shown."""
         address = (trials[0].suite, trials[0].case.id)
         block = CaseBlock(*address, self._stored.get(address, ()))

@@ -21,7 +21,7 @@ from proctor.reporting.terminal.screen import Screen
 from proctor.reporting.wording import STYLES, plural, trial_name
 from proctor.results.comparison.alignment import AlignedStep, AlignedTrials, Step
 from proctor.results.comparison.comparison import CaseChange, Change, Comparison, p_text
-from proctor.results.run import TrialResult
+from proctor.results.run import Trial
 
 MAX_CASES = 20
 MAX_TEXT = 400
@@ -94,7 +94,7 @@ def print_case(pair: AlignedTrials, before: str, after: str, screen: Screen) -> 
         screen.line("no difference between the conversations")
 
 
-def _outcome(trial: TrialResult) -> tuple[str, str]:
+def _outcome(trial: Trial) -> tuple[str, str]:
     return f"{trial.outcome.value}{f': {_cut(trial.reason)}' if trial.reason else ''}", STYLES[trial.outcome]
 
 

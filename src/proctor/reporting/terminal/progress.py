@@ -36,7 +36,7 @@ from proctor.reporting.terminal.screen import (
     wrap_spans,
 )
 from proctor.reporting.wording import STYLES, count_parts, duration, money, plural
-from proctor.results.run import Outcome, Run, TrialResult
+from proctor.results.run import Outcome, Run, Trial
 from proctor.results.verdict import RunVerdict
 from proctor.running.settings import Listener, WorkerState
 
@@ -75,7 +75,7 @@ class TrialPrinter:
         if run.planned_trials and not self.verbose:
             self._blocks = CaseBlocks(run)
 
-    def print_trial(self, trial: TrialResult) -> None:
+    def print_trial(self, trial: Trial) -> None:
         """Print a trial of a run in progress."""
         warnings = self._warnings.new_in(trial)
         if self._blocks is not None and trial in self._blocks:
@@ -87,7 +87,7 @@ class TrialPrinter:
         print_trial(self._screen, trial, verbose=self.verbose, warnings=warnings, names=self._names)
         self._screen.flush()
 
-    def print_case(self, trials: Sequence[TrialResult]) -> None:
+    def print_case(self, trials: Sequence[Trial]) -> None:
         """Print a case of a finished run, from the trials of it that are to be shown."""
         if self._blocks is not None and trials[0] in self._blocks:
             self._print_block(self._blocks.stored_block(trials, self._warnings))
@@ -107,7 +107,7 @@ class TrialPrinter:
         self._blocks.print(self._screen, block, self._names)
         self._screen.flush()
 
-    def _was_explained(self, trial: TrialResult, is_bad: bool) -> bool:
+    def _was_explained(self, trial: Trial, is_bad: bool) -> bool:
         """Whether this is a re-run of a case whose failure was printed; the gate's summary reports its re-runs."""
         if self.verbose:
             return False
@@ -143,11 +143,11 @@ class PlainTerminal:
             print_start(self._screen, run, planned, stored)
             self._screen.flush()
 
-    def trial_done(self, trial: TrialResult) -> None:
+    def trial_done(self, trial: Trial) -> None:
         if not self._quiet:
             self._printer.print_trial(trial)
 
-    def print_case(self, trials: Sequence[TrialResult]) -> None:
+    def print_case(self, trials: Sequence[Trial]) -> None:
         """Print a case of a finished run."""
         if not self._quiet:
             self._printer.print_case(trials)
@@ -255,7 +255,7 @@ class LiveTerminal:
         self._live.start()
         atexit.register(self._live.stop)
 
-    def trial_done(self, trial: TrialResult) -> None:
+    def trial_done(self, trial: Trial) -> None:
         self._counts[trial.outcome] += 1
         self._planned = max(self._planned, self._stored + self._counts.total())  # the gate adds re-runs as it goes
         usage = trial.usage

@@ -26,7 +26,7 @@ from proctor.reporting.wording import (
     trial_name,
 )
 from proctor.results.reasons import headline_reason
-from proctor.results.run import Outcome, Run, TrialResult, TrialSummary
+from proctor.results.run import Outcome, Run, Trial, TrialSummary
 from proctor.results.statistics import EvaluatorSummary
 from proctor.results.verdict import CaseVerdict, RunVerdict, SuiteVerdict
 
@@ -91,9 +91,7 @@ def _fit_name(screen: Screen, name: str, reserved: int) -> str:
     return cut_middle(name, max(MIN_NAME_WIDTH, screen.width - reserved), "…" if screen.unicode else "...")
 
 
-def print_trial(
-    screen: Screen, trial: TrialResult, *, verbose: bool, warnings: Sequence[str], names: NameColumn
-) -> None:
+def print_trial(screen: Screen, trial: Trial, *, verbose: bool, warnings: Sequence[str], names: NameColumn) -> None:
     """Print one line, with an explanation below if the trial failed, ended in an error, or `verbose` is set."""
     screen.line(*_trial_line(trial, names), hang=INDENT)
     explained = verbose or trial.outcome in (Outcome.FAILED, Outcome.ERROR)
@@ -114,7 +112,7 @@ class WarningFilter:
         self._printed: set[str] = set()
         self._omitted = 0
 
-    def new_in(self, trial: TrialResult) -> list[str]:
+    def new_in(self, trial: Trial) -> list[str]:
         """The warnings of a trial that were not printed yet and are to be printed now."""
         new = []
         for warning in trial.warnings:
@@ -142,7 +140,7 @@ def line_start(outcome: Outcome, name: str, duration_ms: float, names: NameColum
     ]
 
 
-def _trial_line(trial: TrialResult, names: NameColumn) -> list[Span]:
+def _trial_line(trial: Trial, names: NameColumn) -> list[Span]:
     name = f"{trial.suite}/{trial_name(trial.case.id, trial.number)}"
     spans = line_start(trial.outcome, name, trial.duration_ms, names)
     separator = "  "

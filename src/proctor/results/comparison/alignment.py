@@ -22,7 +22,7 @@ from proctor.cases.suite import ExpectedCall
 from proctor.evaluators.tools.calls import actual_text, credit, mismatches
 from proctor.evaluators.tools.pairing import best_pairs_in_order
 from proctor.results.comparison.divergence import Divergence, DivergenceKind
-from proctor.results.run import Outcome, TrialResult
+from proctor.results.run import Outcome, Trial
 
 SAME_TOOL_WEIGHT = 0.01
 """Weight of pairing two calls of one tool that have no argument in common."""
@@ -62,8 +62,8 @@ class AlignedStep:
 class AlignedTrials:
     """Two trials side by side."""
 
-    before: TrialResult
-    after: TrialResult
+    before: Trial
+    after: Trial
     steps: tuple[AlignedStep, ...]
     divergence: Divergence | None
 
@@ -74,13 +74,13 @@ class AlignedTrials:
         return sum(1.0 if step.before is None or step.after is None else _dissimilarity(step) for step in different)
 
 
-def align_trials(before: TrialResult, after: TrialResult) -> AlignedTrials:
+def align_trials(before: Trial, after: Trial) -> AlignedTrials:
     """Align two trials turn by turn."""
     steps = tuple(_aligned_steps(before, after))
     return AlignedTrials(before, after, steps, _divergence(steps))
 
 
-def most_similar_trials(before: Sequence[TrialResult], after: Sequence[TrialResult]) -> AlignedTrials | None:
+def most_similar_trials(before: Sequence[Trial], after: Sequence[Trial]) -> AlignedTrials | None:
     """The two trials that differ least, if possible one that passed and one that failed."""
     pairs = [(a, b) for a in before[:MAX_TRIALS] for b in after[:MAX_TRIALS]]
     mixed = [(a, b) for a, b in pairs if {a.outcome, b.outcome} == {Outcome.PASSED, Outcome.FAILED}]
@@ -88,7 +88,7 @@ def most_similar_trials(before: Sequence[TrialResult], after: Sequence[TrialResu
     return min(aligned, key=lambda pair: pair.distance, default=None)
 
 
-def _aligned_steps(before: TrialResult, after: TrialResult) -> Iterator[AlignedStep]:
+def _aligned_steps(before: Trial, after: Trial) -> Iterator[AlignedStep]:
     for index in range(max(len(before.replies), len(after.replies))):
         one, other = _reply(before, index), _reply(after, index)
         yield _pair(_question(before, index, one), _question(after, index, other), _text_difference("question"))
@@ -103,11 +103,11 @@ def _aligned_steps(before: TrialResult, after: TrialResult) -> Iterator[AlignedS
         yield AlignedStep(sides[0], sides[1], difference, "end")
 
 
-def _reply(trial: TrialResult, index: int) -> Reply | None:
+def _reply(trial: Trial, index: int) -> Reply | None:
     return trial.replies[index] if index < len(trial.replies) else None
 
 
-def _question(trial: TrialResult, index: int, reply: Reply | None) -> Step | None:
+def _question(trial: Trial, index: int, reply: Reply | None) -> Step | None:
     if reply is None:
         return None
     turns = trial.case.turns

@@ -40,7 +40,7 @@ from proctor.results.comparison.significance import (
     mean_difference,
     ratio,
 )
-from proctor.results.run import Outcome, Run, TrialResult
+from proctor.results.run import Outcome, Run, Trial
 
 ALPHA = 0.04
 """How often two runs of the same agent may be called different; below 0.05, so that the measured rate is as well."""
@@ -212,10 +212,10 @@ def _with_divergences(
 
 def trials_by_case(
     run: Run, suite_names: Mapping[str, str], cases: Iterable[CaseAddress]
-) -> dict[CaseAddress, list[TrialResult]]:
+) -> dict[CaseAddress, list[Trial]]:
     """The complete trials of some cases of a run; `suite_names` as in `read_cases`."""
     addresses = frozenset(cases)
-    trials: dict[CaseAddress, list[TrialResult]] = {}
+    trials: dict[CaseAddress, list[Trial]] = {}
     if not addresses:
         return trials
     names_in_run = {name: in_run for in_run, name in suite_names.items()}

@@ -16,7 +16,7 @@ from proctor.cases.identity import CaseAddress, content_key, question_key
 from proctor.cases.suite import Case
 from proctor.results.judge_usage import judge_name
 from proctor.results.reasons import headline_of_case, headline_reason
-from proctor.results.run import Outcome, Run, Score, TrialResult
+from proctor.results.run import Outcome, Run, Score, Trial
 
 CasePredicate = Callable[[str, Case], bool]
 """Whether to compare a case, from the name of its suite and the case."""
@@ -63,7 +63,7 @@ class CaseTrials:
         """Why the case does not pass."""
         return headline_of_case(self.reasons)
 
-    def add(self, trial: TrialResult) -> None:
+    def add(self, trial: Trial) -> None:
         """Count one more trial."""
         self.outcomes[trial.outcome] += 1
         if trial.outcome in (Outcome.PASSED, Outcome.FAILED):
@@ -85,7 +85,7 @@ class CaseTrials:
         for name, of_turns in values.items():
             self.scores.setdefault(name, []).append(math.fsum(of_turns) / len(of_turns))
 
-    def _add_resources(self, trial: TrialResult) -> None:
+    def _add_resources(self, trial: Trial) -> None:
         usage = trial.usage
         calls = float(sum(len(reply.tool_calls) for reply in trial.replies))
         self.estimated = self.estimated or (usage is not None and usage.estimated)

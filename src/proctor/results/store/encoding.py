@@ -28,7 +28,7 @@ from proctor.results.run import (
     RunStatus,
     Score,
     ScoreRow,
-    TrialResult,
+    Trial,
     TrialSummary,
 )
 from proctor.results.store.schema import SCORES, TRIALS
@@ -59,7 +59,7 @@ def _codec(*, strict: bool) -> DataclassCodec:
             GateResult: Hook(gate_to_json, gate_from_json),
         },
         skip={Reply: ["raw"], Run: NOT_IN_HEADER},
-        always={TrialResult: ["replies", "ended_early"], Reply: ["text"], ToolCall: ["arguments"], Run: ["judges"]},
+        always={Trial: ["replies", "ended_early"], Reply: ["text"], ToolCall: ["arguments"], Run: ["judges"]},
         stored_names=STORED_NAMES,
         names={"GateResult": GateResult, "JudgeSummary": JudgeSummary},
         json_value=to_json,
@@ -68,7 +68,7 @@ def _codec(*, strict: bool) -> DataclassCodec:
 
 
 CODEC = _codec(strict=False)
-CODEC.prepare(Run, TrialResult, Score)
+CODEC.prepare(Run, Trial, Score)
 STRICT_CODEC = _codec(strict=True)
 """Checks the types of values, for exported runs, which may come from anywhere."""
 
@@ -80,7 +80,7 @@ def header_to_json(run: Run) -> dict[str, Json]:
 
 
 def run_from_json(
-    header: Mapping[str, Json], trials: Iterable[TrialResult], codec: DataclassCodec = CODEC, **columns: Any
+    header: Mapping[str, Json], trials: Iterable[Trial], codec: DataclassCodec = CODEC, **columns: Any
 ) -> Run:
     """The run that `header_to_json` wrote, in this version or an earlier one, with its columns."""
     status = columns["status"]
@@ -153,7 +153,7 @@ def _is_union(hint: Any) -> bool:
     return type(None) in typing.get_args(hint)
 
 
-TRIAL_COLUMNS = Columns(TrialResult, TRIALS)
+TRIAL_COLUMNS = Columns(Trial, TRIALS)
 SUMMARY_COLUMNS = Columns(TrialSummary, TRIALS)
 REPORT_ONLY = {"report_only": "gates"}
 SCORE_COLUMNS = Columns(Score, SCORES, REPORT_ONLY)
@@ -163,7 +163,7 @@ NOT_CONTENT = frozenset({"case", "scores", *TRIAL_COLUMNS.names})
 """Fields of a trial that are not in its `content`."""
 
 
-def trial_to_row(trial: TrialResult) -> dict[str, Any]:
+def trial_to_row(trial: Trial) -> dict[str, Any]:
     """By column: the values of a trial, without the run, the case and the content."""
     usage = trial.usage
     return {
@@ -175,16 +175,16 @@ def trial_to_row(trial: TrialResult) -> dict[str, Any]:
     }
 
 
-def trial_to_json(trial: TrialResult) -> dict[str, Json]:
+def trial_to_json(trial: Trial) -> dict[str, Json]:
     """The fields of a trial that have no column."""
     return CODEC.encode(trial, without=NOT_CONTENT)
 
 
-def trial_from_json(content: Mapping[str, Json], scores: Iterable[Score], **columns: Any) -> TrialResult:
+def trial_from_json(content: Mapping[str, Json], scores: Iterable[Score], **columns: Any) -> Trial:
     """The trial with these contents, scores and columns."""
     scored = tuple(scores)
     early = ended_early(content, has_scores=bool(scored))
-    return CODEC.decode(TrialResult, content, **columns, scores=scored, ended_early=early)
+    return CODEC.decode(Trial, content, **columns, scores=scored, ended_early=early)
 
 
 def ended_early(content: Mapping[str, Json], *, has_scores: bool) -> bool:

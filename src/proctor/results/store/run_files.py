@@ -23,7 +23,7 @@ from proctor.base.own_files import EXPORTED_RUN
 from proctor.cases.encoding import decode_case, dumps, encode_case
 from proctor.cases.suite import Case
 from proctor.results.masking import TrialMasker
-from proctor.results.run import Run, RunStatus, Score, TrialResult
+from proctor.results.run import Run, RunStatus, Score, Trial
 from proctor.results.store.encoding import (
     STRICT_CODEC,
     TRIAL_COLUMNS,
@@ -103,7 +103,7 @@ class RunReader:
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise self._wrong(number, f"cannot read the facts about the run: {one_line(error)}") from None
 
-    def trials(self) -> Iterator[TrialResult]:
+    def trials(self) -> Iterator[Trial]:
         """The trials, once; raises `UsageError` if the file is incomplete."""
         count = 0
         for number, data in self._records():
@@ -120,7 +120,7 @@ class RunReader:
                 yield trial
         raise UsageError(f"{self._place} is incomplete: it ends after {count:,} trials, without the last line")
 
-    def _take(self, data: Mapping[str, Any]) -> TrialResult | None:
+    def _take(self, data: Mapping[str, Any]) -> Trial | None:
         if "content" in data and "case" in data and "suite" not in data:
             self._cases[data["case"]] = decode_case(json.dumps(data["content"]))
             return None
@@ -268,7 +268,7 @@ def _run(data: Mapping[str, Any]) -> Run:
     return run
 
 
-def _trial_to_json(trial: TrialResult, case: int) -> dict[str, Json]:
+def _trial_to_json(trial: Trial, case: int) -> dict[str, Json]:
     """The trial as one line: the columns of the store, the other fields as `content`, and scores as lists."""
     data: dict[str, Json] = {"case": case}
     data |= {name: to_json(getattr(trial, name)) for name in TRIAL_COLUMNS.names}
@@ -278,12 +278,12 @@ def _trial_to_json(trial: TrialResult, case: int) -> dict[str, Json]:
     return data
 
 
-def _trial_from_json(data: Mapping[str, Any], case: Case) -> TrialResult:
+def _trial_from_json(data: Mapping[str, Any], case: Case) -> Trial:
     content = {**data["content"], **{name: data[name] for name in TRIAL_COLUMNS.names if name in data}}
     scores = tuple(_score_from_json(score) for score in data["scores"])
     spans = tuple(span_from_json(span) for span in data.get("spans") or ())
     early = ended_early(content, has_scores=bool(scores))
-    return STRICT_CODEC.decode(TrialResult, content, case=case, scores=scores, spans=spans, ended_early=early)
+    return STRICT_CODEC.decode(Trial, content, case=case, scores=scores, spans=spans, ended_early=early)
 
 
 GATES = "gates"

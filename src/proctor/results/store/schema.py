@@ -1,7 +1,7 @@
 """The tables of the store, and the migrations from every earlier version.
 
 `PRAGMA user_version` has the version of a database. A migration never changes once a store of its version exists:
-it reads and writes rows, and uses no current classes. To add a column to `trials` or `scores`: give `TrialResult` or
+it reads and writes rows, and uses no current classes. To add a column to `trials` or `scores`: give `Trial` or
 `Score` a field of the same name, add the column here, and write a migration that adds it to older stores.
 
 1. runs, cases and trials; 2. traces as well. Both stored a case in the native file format.

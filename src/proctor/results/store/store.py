@@ -24,7 +24,7 @@ from proctor.results.run import (
     RunStatus,
     Score,
     ScoreRow,
-    TrialResult,
+    Trial,
     Trials,
     TrialSummary,
 )
@@ -147,7 +147,7 @@ class Store:
                 (run.status.value, run.finished_at or time.time(), dumps(header_to_json(run)), run.no),
             )
 
-    def add_trials(self, run: int, trials: Sequence[TrialResult], *, masked: bool = False) -> None:
+    def add_trials(self, run: int, trials: Sequence[Trial], *, masked: bool = False) -> None:
         """Store finished trials, all or none. With `masked`, secrets in their traces are already masked."""
         with self._database.transaction():
             for trial in trials:
@@ -183,7 +183,7 @@ class Store:
         with self._database.transaction():
             self._database.execute_many("UPDATE trials SET position = ? WHERE no = ?", list(moves))
 
-    def update_scores(self, run: Run, graded: Sequence[tuple[int, TrialResult]]) -> None:
+    def update_scores(self, run: Run, graded: Sequence[tuple[int, Trial]]) -> None:
         """Replace the scores of trials, by their numbers, and the facts about their run, all or none."""
         with self._database.transaction():
             for no, trial in graded:
@@ -323,7 +323,7 @@ class Store:
             address = decode_text(suite), decode_text(case_id), number
             yield address, StoredTrial(no, key, decode_text(agent), outcome, position)
 
-    def trials(self, run: int, cases: Collection[tuple[str, str]] | None = None) -> Iterator[TrialResult]:
+    def trials(self, run: int, cases: Collection[tuple[str, str]] | None = None) -> Iterator[Trial]:
         """The trials of a run in the order of its plan, read one by one; only those of `cases` (suite, id) if given."""
         if cases is not None:
             yield from self._trials_of(run, cases)
@@ -332,7 +332,7 @@ class Store:
         for row in rows:
             yield self._trial(row)
 
-    def _trials_of(self, run: int, cases: Collection[tuple[str, str]]) -> Iterator[TrialResult]:
+    def _trials_of(self, run: int, cases: Collection[tuple[str, str]]) -> Iterator[Trial]:
         keys = {(encode_text(suite), encode_text(case_id)) for suite, case_id in cases}
         listed = self._database.read("SELECT no, suite, case_id FROM trials WHERE run = ? ORDER BY position", (run,))
         for no in [no for no, suite, case_id in listed if (suite, case_id) in keys]:
@@ -361,11 +361,11 @@ class Store:
             latest[questions[case_no], decode_text(agent), number] = no
         return latest
 
-    def trial(self, no: int) -> TrialResult:
+    def trial(self, no: int) -> Trial:
         """The trial with this number."""
         return self._trial(next(iter(self._database.read(f"{SELECT_TRIAL} WHERE t.no = ?", (no,)))))
 
-    def passing_trials(self, suite: str, case_id: str, most: int) -> list[TrialResult]:
+    def passing_trials(self, suite: str, case_id: str, most: int) -> list[Trial]:
         """The latest trials of a case that passed, the latest first."""
         rows = self._database.read(
             f"{SELECT_TRIAL} WHERE t.suite = ? AND t.case_id = ? AND t.outcome = 'passed' ORDER BY t.no DESC LIMIT ?",
@@ -373,7 +373,7 @@ class Store:
         )
         return [self._trial(row) for row in rows]
 
-    def trial_for_trace(self, trace: TraceRow) -> TrialResult | None:
+    def trial_for_trace(self, trace: TraceRow) -> Trial | None:
         """The trial that a trace belongs to, or None."""
         rows = self._database.read(
             f"{SELECT_TRIAL} JOIN runs r ON r.no = t.run WHERE r.id = ? AND json_extract(t.content, '$.trace') = ?",
@@ -381,7 +381,7 @@ class Store:
         )
         return next((self._trial(row) for row in rows), None)
 
-    def _trial(self, row: Sequence[Any]) -> TrialResult:
+    def _trial(self, row: Sequence[Any]) -> Trial:
         no, case, content, *columns = row
         with self._database.store_errors("read"):
             data = json.loads(content)
@@ -395,7 +395,7 @@ class Store:
             self._decoded = content, decode_case(content)
         return self._decoded[1]
 
-    def _add_trial(self, run: int, trial: TrialResult, masked: bool = False) -> None:
+    def _add_trial(self, run: int, trial: Trial, masked: bool = False) -> None:
         content = trial_to_json(trial)
         if trial.spans:
             about = {"suite": trial.suite, "case": trial.case.id, "number": trial.number}

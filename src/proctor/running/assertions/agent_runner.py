@@ -27,7 +27,7 @@ from proctor.cases.formats import KEYWORDS_KEY
 from proctor.cases.formats.native.reader import read_list
 from proctor.cases.suite import Case, Settings, Suite, Turn
 from proctor.evaluators.evaluation import Evaluable
-from proctor.results.run import Outcome, TrialResult
+from proctor.results.run import Outcome, Trial
 from proctor.running.assertions.agent_runtime import AgentRuntime
 from proctor.running.conversation import ConversationResult, ScriptedUser, converse
 from proctor.running.evaluables import evaluable_of
@@ -46,7 +46,7 @@ class AgentRun(dict[str, Any]):
     __slots__ = ("trial",)
     __test__ = False
 
-    def __init__(self, trial: TrialResult, **keys: Any) -> None:
+    def __init__(self, trial: Trial, **keys: Any) -> None:
         super().__init__(keys)
         self.trial = trial
 
@@ -80,7 +80,7 @@ class AgentRun(dict[str, Any]):
 ANSWER_KEYS = ("actual_output", "tools_called", "tool_calls_with_args", "tool_results", "retrieval_context")
 
 
-def agent_run(trial: TrialResult, reexecuted: Sequence[ToolRerun] | None = None) -> AgentRun:
+def agent_run(trial: Trial, reexecuted: Sequence[ToolRerun] | None = None) -> AgentRun:
     """The `AgentRun` of a trial; results of re-run tools replace those that the agent got."""
     case = trial.case
     keys: dict[str, Any] = {"id": case.id, "input": case.turns[-1].input, **_expectations(case.turns[-1])}
@@ -140,7 +140,7 @@ MAX_ID_CHARS = 60
 class AnswerSource(Protocol):
     """Provides the trials of a runner, stored or new. The pytest plugin uses it to share answers between tests."""
 
-    async def answer(self, case: Case, runner: AgentRunner, ask: Callable[[], Awaitable[TrialResult]]) -> TrialResult:
+    async def answer(self, case: Case, runner: AgentRunner, ask: Callable[[], Awaitable[Trial]]) -> Trial:
         """The trial of a case: a stored one, or the result of `ask`, which calls the agent."""
         ...
 
@@ -215,7 +215,7 @@ class AgentRunner:
             self._source.finished(run)
         return run
 
-    async def _ask(self, case: Case, runtime: AgentRuntime) -> TrialResult:
+    async def _ask(self, case: Case, runtime: AgentRuntime) -> Trial:
         await runtime.start()
         limits = self._limits if case.timeout is None else self._limits_for(case)
         answer = await converse(
@@ -223,7 +223,7 @@ class AgentRunner:
         )
         return _unscored_trial(case, answer, self.agent.name, self.fingerprint)
 
-    async def _reexecute(self, trial: TrialResult) -> list[ToolRerun]:
+    async def _reexecute(self, trial: Trial) -> list[ToolRerun]:
         calls = [call for reply in trial.replies for call in reply.tool_calls]
         with mocked_tools(trial.case), suppress_tracing():
             return await rerun_tools(calls, find_tools(self._tools, self.base, self.agent))
@@ -265,9 +265,9 @@ def _require_answer(run: AgentRun) -> AgentRun:
     return run
 
 
-def _unscored_trial(case: Case, answer: ConversationResult, suite: str, mark: str) -> TrialResult:
+def _unscored_trial(case: Case, answer: ConversationResult, suite: str, mark: str) -> Trial:
     """The trial of a conversation, without scores: the test does the scoring."""
-    return TrialResult(
+    return Trial(
         suite=suite,
         case=case,
         number=1,

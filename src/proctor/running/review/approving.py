@@ -20,7 +20,7 @@ from proctor.cases.files.digests import FileDigests
 from proctor.cases.identity import question_key
 from proctor.cases.matchers import Equals
 from proctor.cases.suite import Case, ExpectedCall, Suite, Turn
-from proctor.results.run import Outcome, TrialResult
+from proctor.results.run import Outcome, Trial
 from proctor.results.store.run_files import open_run
 from proctor.running.plan import Selection
 from proctor.running.review.grading import FileRow
@@ -40,7 +40,7 @@ class ApprovalProposal:
     """One case with the agent's output, to approve or not."""
 
     case: Case
-    trial: TrialResult | None
+    trial: Trial | None
     run_id: str
     agent: str
     refusal: str = ""
@@ -60,11 +60,11 @@ class ApprovalProposal:
 
 
 def proposals(
-    suite: Suite, trials: Iterable[TrialResult], run_id: str, agent: str, select: Selection
+    suite: Suite, trials: Iterable[Trial], run_id: str, agent: str, select: Selection
 ) -> list[ApprovalProposal]:
     """Each selected case with one of its trials, in the order of the suite."""
     digests = FileDigests(suite.base)
-    trials_by_case: dict[str, list[TrialResult]] = {}
+    trials_by_case: dict[str, list[Trial]] = {}
     for trial in trials:
         if trial.suite == suite.name:
             trials_by_case.setdefault(trial.case.id, []).append(trial)
@@ -77,7 +77,7 @@ def proposals(
     return offers
 
 
-def _choose_trial(trials: Sequence[TrialResult]) -> tuple[TrialResult | None, str]:
+def _choose_trial(trials: Sequence[Trial]) -> tuple[Trial | None, str]:
     """The first trial that passed, else the first with an answer, else the first; and a text that says which."""
     if not trials:
         return None, ""
@@ -101,12 +101,12 @@ def _were(kind: str) -> str:
     return kind.replace("was ", "were ")
 
 
-def _behavior(trial: TrialResult) -> str:
+def _behavior(trial: Trial) -> str:
     """The answers and tool calls of a trial as text, to compare trials."""
     return json_text([[r.answer, [[c.name, to_json(c.arguments)] for c in r.tool_calls]] for r in trial.replies])
 
 
-def _refusal(case: Case, trial: TrialResult | None) -> str:
+def _refusal(case: Case, trial: Trial | None) -> str:
     if case.skip is not None:
         return f"it is skipped: {case.skip}"
     if trial is None:
@@ -122,14 +122,14 @@ def _refusal(case: Case, trial: TrialResult | None) -> str:
 
 def run_unscored(
     suite: Suite, options: RunOptions, agent: Any, select: Selection, store: Path
-) -> tuple[str, str, list[TrialResult]]:
+) -> tuple[str, str, list[Trial]]:
     """Run the cases without scoring; returns the run's id, the agent's name and the trials."""
     bare = replace(suite, evaluators=(), cases=tuple(_without_evaluators(case) for case in suite.cases))
     run, _ = run_suites(RunRequest([bare], options, agent, select, store, key="record"))
     return run.id, run.suites[0].agent, list(run.trials)
 
 
-def from_run(store: Path, run_id: str, suite: str) -> tuple[str, str, list[TrialResult]]:
+def from_run(store: Path, run_id: str, suite: str) -> tuple[str, str, list[Trial]]:
     """The id, the agent's name and the trials of a stored run."""
     _, run = open_run(store, run_id)
     info = next((item for item in run.suites if item.name == suite), None)

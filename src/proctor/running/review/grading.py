@@ -16,7 +16,7 @@ from proctor.base.errors import StoreError, UsageError
 from proctor.base.json_data import UNSET, Json, Unset, to_json, to_text
 from proctor.cases.suite import Case, Turn
 from proctor.cases.threshold import DEFAULT_THRESHOLD, passes, threshold_in_force
-from proctor.results.run import Outcome, Run, Score, TrialResult, TrialSummary
+from proctor.results.run import Outcome, Run, Score, Trial, TrialSummary
 from proctor.results.store.run_files import is_file_name
 from proctor.results.store.store import Store
 from proctor.results.verdict import RunVerdict, record_verdict, trial_outcome, verdict
@@ -99,7 +99,7 @@ class Gradebook:
         self.pending = [item for item in self.pending if item.address not in by_address]
         self.other_scores |= {_address(trial, score): score for _, trial in changed for score in trial.scores}
 
-    def _collect(self, trial: TrialResult) -> None:
+    def _collect(self, trial: Trial) -> None:
         for score in trial.scores:
             address = _address(trial, score)
             if score.outcome is Outcome.PENDING:
@@ -127,7 +127,7 @@ def open_gradebook(folder: Path, run: str) -> Iterator[Gradebook]:
         store.close()
 
 
-def _require_pending(trial: TrialResult, grades: Mapping[ScoreAddress, Grade]) -> None:
+def _require_pending(trial: Trial, grades: Mapping[ScoreAddress, Grade]) -> None:
     """Raise `StoreError` rather than overwrite a grade: the lock of a run cannot stop every other process."""
     for score in trial.scores:
         if _address(trial, score) in grades and score.outcome is not Outcome.PENDING:
@@ -147,7 +147,7 @@ def _apply_grade(score: Score, grade: Grade | None) -> Score:
     )
 
 
-def _address(trial: TrialResult, score: Score) -> ScoreAddress:
+def _address(trial: Trial, score: Score) -> ScoreAddress:
     return ScoreAddress(trial.suite, trial.case.id, trial.number, score.turn, score.evaluator)
 
 
@@ -156,12 +156,12 @@ def _threshold(score: Score) -> float:
     return threshold_in_force(DEFAULT_THRESHOLD, entry=score.threshold)
 
 
-def pending_score(trial: TrialResult, score: Score) -> PendingScore:
+def pending_score(trial: Trial, score: Score) -> PendingScore:
     """A score with everything that a grader needs to see."""
     return _pending_score(trial, score, _address(trial, score))
 
 
-def _pending_score(trial: TrialResult, score: Score, address: ScoreAddress) -> PendingScore:
+def _pending_score(trial: Trial, score: Score, address: ScoreAddress) -> PendingScore:
     details: Mapping[str, Json] = score.details
     turns = trial.case.turns if score.turn is None else trial.case.turns[score.turn :][:1]
     replies = trial.replies if score.turn is None else trial.replies[score.turn :][:1]

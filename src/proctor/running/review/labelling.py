@@ -8,7 +8,7 @@ from pathlib import Path
 from proctor.base.errors import UsageError
 from proctor.base.json_data import UNSET, Json, to_json
 from proctor.results.human_labels import HumanLabel, HumanLabels, ScorePlace
-from proctor.results.run import Outcome, TrialResult
+from proctor.results.run import Outcome, Trial
 from proctor.results.store.store import Store
 from proctor.running.resume import exclusive_run
 from proctor.running.review.grading import Grade, Gradebook, ScoreAddress, pending_score
@@ -38,7 +38,7 @@ def label_score(folder: Path, run: str, no: int, at: int, label: HumanLabel) -> 
         store.close()
 
 
-def score_place(trial: TrialResult, at: int) -> ScorePlace:
+def score_place(trial: Trial, at: int) -> ScorePlace:
     score = trial.scores[at]
     return trial.suite, trial.case.id, trial.number, score.turn, score.evaluator
 
@@ -60,7 +60,7 @@ def calibration_rows(folder: Path, run: str, evaluator: str | None = None) -> It
         store.close()
 
 
-def _row(run: str, trial: TrialResult, label: HumanLabel, turn: int | None, evaluator: str) -> dict[str, Json]:
+def _row(run: str, trial: Trial, label: HumanLabel, turn: int | None, evaluator: str) -> dict[str, Json]:
     index = len(trial.replies) - 1 if turn is None else turn
     at = next((at for at in range(len(trial.scores)) if score_place(trial, at) == label.place), None)
     shown_score = None if at is None else pending_score(trial, trial.scores[at])
