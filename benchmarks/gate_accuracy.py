@@ -248,7 +248,9 @@ def false_differences(setting: tuple[int, int, int, int]) -> tuple[int, int]:
     count, repeats, pairs, _ = setting
     rng = random.Random(repr(setting))
     evaluators = (EvaluatorSpec("ExactMatch"),)
-    cases = [Case(f"case-{n}", (Turn("q", Expected(output="a")),), evaluators=evaluators) for n in range(count)]
+    cases = [
+        Case(id=f"case-{n}", turns=(Turn("q", Expected(output="a")),), evaluators=evaluators) for n in range(count)
+    ]
     worse_or_better = differing = 0
     for _ in range(pairs):
         rates = default_suite(rng, count)

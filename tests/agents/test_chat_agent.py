@@ -152,7 +152,7 @@ def touched(folder: Path) -> list[Any]:
 
 
 def case(name: str, **more: Any) -> Case:
-    return Case(name, (Turn(name, Expected(tools=(ExpectedCall("get_rate", {"city": name}),))),), **more)
+    return Case(id=name, turns=(Turn(name, Expected(tools=(ExpectedCall("get_rate", {"city": name}),))),), **more)
 
 
 def ran(agent: Any, *cases: Case) -> list[proctor.Trial]:
@@ -163,7 +163,7 @@ def ran(agent: Any, *cases: Case) -> list[proctor.Trial]:
 def talked(agent: Any, *questions: Any) -> list[proctor.Reply]:
     async def hold() -> list[proctor.Reply]:
         turns = [Turn(question) for question in questions]
-        async with resolve_agent(agent).session(Case("talk", tuple(turns))) as session:
+        async with resolve_agent(agent).session(Case(id="talk", turns=tuple(turns))) as session:
             return [await session.send(turn) for turn in turns]
 
     return asyncio.run(hold())
@@ -410,7 +410,7 @@ def test_what_is_wrong_in_a_description_is_said(
 def test_a_turn_that_is_sent_again_after_a_failure_is_in_the_conversation_once(folder: Path) -> None:
     answers = iter([says("first"), (503, "busy"), says("second")])
     with service(lambda body: next(answers)) as made:
-        (trial,) = ran(made.chat(folder), Case("c", (Turn("one"), Turn("two"))))
+        (trial,) = ran(made.chat(folder), Case(id="c", turns=(Turn("one"), Turn("two"))))
     assert [reply.text for reply in trial.replies] == ["first", "second"]
     assert asked(made.requests[-1][2]) == ["one", "two"]
 

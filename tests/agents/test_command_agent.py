@@ -41,7 +41,7 @@ def program(tmp_path: Path, source: str, **options: Any) -> CommandAgent:
 
 
 def ask(agent: Any, *inputs: Any, case: Case | None = None) -> list[Reply]:
-    conversation = case or Case("c1", tuple(Turn(value) for value in inputs))
+    conversation = case or Case(id="c1", turns=tuple(Turn(value) for value in inputs))
 
     async def hold() -> list[Reply]:
         async with agent.session(conversation) as session:
@@ -52,7 +52,7 @@ def ask(agent: Any, *inputs: Any, case: Case | None = None) -> list[Reply]:
 
 @pytest.mark.process
 def test_a_program_gets_one_json_object_and_answers_with_one(tmp_path: Path) -> None:
-    case = Case("c1", (Turn("a\ud800"), Turn({"b": 1})), state={"n": 4})
+    case = Case(id="c1", turns=(Turn("a\ud800"), Turn({"b": 1})), state={"n": 4})
     first, second = ask(program(tmp_path, ECHO), case=case)
     assert first.text == "a\ud800"
     assert first.tool_calls == (ToolCall("t", {"a": 1}),)
@@ -147,7 +147,7 @@ time.sleep(600)
 
     async def hold() -> None:
         async def send() -> None:
-            async with agent.session(Case("c", (Turn("x"),))) as talk:
+            async with agent.session(Case(id="c", turns=(Turn("x"),))) as talk:
                 await talk.send(Turn("x"))
 
         task = asyncio.create_task(send())
@@ -194,7 +194,7 @@ def test_a_session_that_failed_once_is_not_asked_again(tmp_path: Path) -> None:
     agent = program(tmp_path, LINES, session=True)
 
     async def hold() -> None:
-        async with agent.session(Case("c", (Turn("die"), Turn("x")))) as session:
+        async with agent.session(Case(id="c", turns=(Turn("die"), Turn("x")))) as session:
             with pytest.raises(AgentFailed, match="exit code 3"):
                 await session.send(Turn("die"))
             with pytest.raises(AgentFailed, match="no further turn is sent"):

@@ -22,7 +22,7 @@ def ask(agent: Any, case: Case) -> list[Reply]:
 
 
 def oracle(expected: Expected, **turn: Any) -> Reply:
-    return ask(OracleAgent(), Case("c", (Turn("q", expected, **turn),)))[0]
+    return ask(OracleAgent(), Case(id="c", turns=(Turn("q", expected, **turn),)))[0]
 
 
 def test_the_oracle_answers_with_the_reference_answer() -> None:
@@ -56,8 +56,8 @@ def test_the_oracle_makes_the_expected_calls_as_often_as_expected() -> None:
 
 def test_the_oracle_reaches_the_final_state_on_the_last_turn() -> None:
     case = Case(
-        "c",
-        (Turn("a"), Turn("b")),
+        id="c",
+        turns=(Turn("a"), Turn("b")),
         state={"kept": 1, "deep": {"x": 1, "y": 2}},
         final_state={"deep": {"y": 3}, "code": {"$one_of": ["0", "1"]}},
     )
@@ -114,7 +114,7 @@ def test_the_oracle_asks_for_the_text_itself_where_a_pattern_is_expected() -> No
 
 
 def test_the_nop_agent_says_and_does_nothing() -> None:
-    assert ask(NopAgent(), Case("c", (Turn("a", Expected(output="x")), Turn("b")))) == [Reply(), Reply()]
+    assert ask(NopAgent(), Case(id="c", turns=(Turn("a", Expected(output="x")), Turn("b")))) == [Reply(), Reply()]
 
 
 def test_both_controls_are_agents() -> None:

@@ -18,7 +18,7 @@ from proctor.cases.suite import Case, Turn
 
 
 def ask(function: Callable[..., Any], *inputs: Any, case: Case | None = None) -> list[Reply]:
-    conversation = case or Case("c", tuple(Turn(value) for value in inputs))
+    conversation = case or Case(id="c", turns=tuple(Turn(value) for value in inputs))
 
     async def hold() -> list[Reply]:
         async with CallableAgent(function).session(conversation) as session:
@@ -91,7 +91,7 @@ def test_sync_code_runs_in_a_thread_with_the_context_of_its_caller() -> None:
     async def hold() -> Reply:
         variable.set("seen")
         async with CallableAgent(lambda q: [variable.get(), threading.get_ident() == here]).session(
-            Case("c", (Turn("x"),))
+            Case(id="c", turns=(Turn("x"),))
         ) as session:
             return await session.send(Turn("x"))
 
@@ -146,7 +146,7 @@ def test_parameters_are_matched_by_meaning_whatever_their_order() -> None:
 
 
 def test_state_starts_as_a_copy_of_the_cases_and_is_reported_after_each_turn() -> None:
-    case = Case("c", (Turn(1), Turn(2)), state={"seen": []})
+    case = Case(id="c", turns=(Turn(1), Turn(2)), state={"seen": []})
 
     def agent(number: int, state: dict[str, Any]) -> str:
         state["seen"].append(number)
@@ -187,16 +187,16 @@ def test_an_object_goes_whole_into_a_single_parameter() -> None:
 def test_an_input_that_does_not_fit_the_parameters_is_found_before_anything_runs() -> None:
     agent = CallableAgent(lambda amount, years: "never")
     for value, reason in [("text", "object"), ({"amount": 1}, "lacks years"), ({"amount": 1, "years": 1, "x": 2}, "x")]:
-        problem = agent.check(Case("c", (Turn(value),)))
+        problem = agent.check(Case(id="c", turns=(Turn(value),)))
         assert problem is not None
         assert reason in problem
         with pytest.raises(AgentFailed, match="cannot be called"):
             ask(agent.function, value)
-    assert agent.check(Case("c", (Turn({"amount": 1, "years": 2}),))) is None
+    assert agent.check(Case(id="c", turns=(Turn({"amount": 1, "years": 2}),))) is None
 
 
 def test_what_an_agent_does_to_its_input_stays_its_own_affair() -> None:
-    case = Case("c", (Turn({"items": [1]}),))
+    case = Case(id="c", turns=(Turn({"items": [1]}),))
     ask(lambda order: order["items"].clear(), case=case)
     assert case.turns[0].input == {"items": [1]}
 
@@ -235,7 +235,7 @@ def test_sessions_at_the_same_time_do_not_share_anything() -> None:
     agent = CallableAgent(_remember)
 
     async def hold(name: str) -> Any:
-        async with agent.session(Case(name, (Turn(name), Turn(name)))) as session:
+        async with agent.session(Case(id=name, turns=(Turn(name), Turn(name)))) as session:
             await session.send(Turn(name))
             return (await session.send(Turn(name))).structured
 

@@ -77,7 +77,7 @@ def server() -> Iterator[Server]:
 
 
 def ask(options: Any, *inputs: Any, case: Case | None = None, started: bool = True) -> list[Reply]:
-    conversation = case or Case("c1", tuple(Turn(value) for value in inputs))
+    conversation = case or Case(id="c1", turns=tuple(Turn(value) for value in inputs))
     agent = HttpAgent(read_http_options(options))
 
     async def hold() -> list[Reply]:
@@ -152,7 +152,7 @@ def test_a_request_template_and_selectors_fit_any_interface(server: Server) -> N
         "usage": {"input_tokens": "data.in", "output_tokens": "data.out", "cost_usd": "data.price"},
         "state": "memory",
     }
-    case = Case("c7", (Turn({"name": "Ada"}), Turn({"name": "Bob"})), state={"n": 1})
+    case = Case(id="c7", turns=(Turn({"name": "Ada"}), Turn({"name": "Bob"})), state={"n": 1})
     first, second = ask(options, case=case)
     assert first.text == "hi Ada"
     assert first.tool_calls == (ToolCall("pay", {"x": 1}, result=[1], id="3"),)
@@ -344,8 +344,8 @@ def test_a_wrong_description_is_refused_with_what_to_write(options: Any, message
 def test_a_case_without_what_the_request_needs_is_found_before_anything_is_sent(server: Server) -> None:
     options = {"url": server.url, "request": {"q": "{{input.question}}"}}
     agent = HttpAgent(read_http_options(options))
-    assert agent.check(Case("c", (Turn({"question": "x"}),))) is None
-    assert "input.question" in (agent.check(Case("c", (Turn("x"),))) or "")
+    assert agent.check(Case(id="c", turns=(Turn({"question": "x"}),))) is None
+    assert "input.question" in (agent.check(Case(id="c", turns=(Turn("x"),))) or "")
     with pytest.raises(AgentFailed, match=r"input\.question"):
         ask(options, "x")
     assert server.requests == []

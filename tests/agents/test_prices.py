@@ -15,9 +15,9 @@ from proctor.results.store.store import Store
 from proctor.tracing.spans import LLMSpan, usage_of
 
 MODEL = "gpt-4o-mini"
-ONE = proctor.Suite("s", (proctor.Case("c", (proctor.Turn("hi", proctor.Expected(output="hi")),)),))
+ONE = proctor.Suite("s", (proctor.Case(id="c", turns=(proctor.Turn("hi", proctor.Expected(output="hi")),)),))
 TEN = proctor.Suite(
-    "s", tuple(proctor.Case(f"c{n}", (proctor.Turn("hi", proctor.Expected(output="hi")),)) for n in range(10))
+    "s", tuple(proctor.Case(id=f"c{n}", turns=(proctor.Turn("hi", proctor.Expected(output="hi")),)) for n in range(10))
 )
 
 

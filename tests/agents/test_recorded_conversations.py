@@ -78,7 +78,7 @@ def test_an_agent_that_wants_it_is_told_the_number_of_the_trial() -> None:
     def agent(question: str, trial: int) -> str:
         return f"trial {trial} of {question}"
 
-    suite = Suite("s", (Case("c", (Turn("x"),)),), (EvaluatorSpec("Contains", {"any": ["trial"]}),))
+    suite = Suite("s", (Case(id="c", turns=(Turn("x"),)),), evaluators=(EvaluatorSpec("Contains", {"any": ["trial"]}),))
     run = proctor.run(suite, agent, settings=proctor.Settings(repeat=3))
     assert sorted(trial.replies[0].text for trial in run.trials) == [f"trial {n} of x" for n in (1, 2, 3)]
 
@@ -89,11 +89,11 @@ def test_keywords_are_looked_for_in_a_whole_conversation_where_asked() -> None:
 
     def outcome(**options: Any) -> str:
         spec = EvaluatorSpec("Contains", {"all": ["flight", "hotel"], **options})
-        run = proctor.run(Suite("s", (Case("c", (Turn("a"), Turn("b"))),), (spec,)), agent)
+        run = proctor.run(Suite("s", (Case(id="c", turns=(Turn("a"), Turn("b"))),), evaluators=(spec,)), agent)
         return str(proctor.verdict(run).outcome)
 
     assert outcome(conversation=True) == "passed"
     assert outcome() == "failed"
     pattern = EvaluatorSpec("Regex", {"pattern": "(?s)Flight.*Hotel", "conversation": True})
-    run = proctor.run(Suite("s", (Case("c", (Turn("a"), Turn("b"))),), (pattern,)), agent)
+    run = proctor.run(Suite("s", (Case(id="c", turns=(Turn("a"), Turn("b"))),), evaluators=(pattern,)), agent)
     assert str(proctor.verdict(run).outcome) == "passed"

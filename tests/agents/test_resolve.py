@@ -56,7 +56,7 @@ def folder(tmp_path: Path) -> Path:
 
 def ask(agent: Agent, question: Any = "hi") -> Reply:
     async def hold() -> Reply:
-        async with agent.session(Case("c", (Turn(question),))) as session:
+        async with agent.session(Case(id="c", turns=(Turn(question),))) as session:
             return await session.send(Turn(question))
 
     return asyncio.run(hold())
@@ -110,7 +110,7 @@ def test_an_object_of_the_users_needs_a_name_and_sessions_alone() -> None:
     agent = resolve_agent(Least())
     asyncio.run(agent.start())
     asyncio.run(agent.stop())
-    assert agent.check(Case("one", (Turn("hello"),))) is None
+    assert agent.check(Case(id="one", turns=(Turn("hello"),))) is None
     assert (agent.fingerprint, agent.reads_files, agent.start_timeout) == ("", True, 0.0)
     assert agent.identity == resolve_agent(Least()).identity
 
@@ -145,7 +145,7 @@ def test_what_an_object_of_the_users_has_beyond_that_is_used() -> None:
     asyncio.run(agent.start())
     asyncio.run(agent.stop())
     assert most.steps == ["start", "stop"]
-    assert agent.check(Case("one", (Turn("hello"),))) == "not one"
+    assert agent.check(Case(id="one", turns=(Turn("hello"),))) == "not one"
     assert (agent.identity, agent.reads_files, agent.start_timeout) == ("most-1", False, 9.0)
     assert (agent.reports_cost, agent.reports_all_tool_calls, agent.endpoint) == (True, True, "models.example")
     assert agent.unfingerprinted_parts == ("a prompt in a database",)
@@ -291,7 +291,7 @@ def _started(agent: Any, *questions: str) -> list[str]:
 
 
 async def _answer(agent: Any, question: str) -> str:
-    case = Case(question, (Turn(question),))
+    case = Case(id=question, turns=(Turn(question),))
     async with agent.session(case) as session:
         return str((await session.send(case.turns[0])).text)
 

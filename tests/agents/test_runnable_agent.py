@@ -42,7 +42,7 @@ def _fresh_log() -> None:
 
 
 def case(*inputs: Any) -> Case:
-    return Case("c", tuple(Turn(value) for value in inputs))
+    return Case(id="c", turns=tuple(Turn(value) for value in inputs))
 
 
 def ask(agent: RunnableAgent, *inputs: Any, started: bool = True) -> list[Reply]:

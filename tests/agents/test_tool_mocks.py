@@ -58,7 +58,7 @@ def ran(case: Case, function: object = agent) -> proctor.Trial:
 
 
 def case(**mocks: tuple[ToolMock, ...]) -> Case:
-    return Case("c", (Turn("pay"),), mocks=mocks)
+    return Case(id="c", turns=(Turn("pay"),), mocks=mocks)
 
 
 def test_a_mocked_tool_is_never_called_and_its_mock_is_recorded_as_the_call() -> None:
@@ -84,7 +84,7 @@ def test_a_mock_may_fail_as_the_tool_would() -> None:
 
 
 def test_a_call_for_which_the_case_has_no_answer_reaches_nothing_outside() -> None:
-    trial = ran(case(charge=(ToolMock({"amount": proctor_matcher(99)}, result="ok"),)))
+    trial = ran(case(charge=(ToolMock(args={"amount": proctor_matcher(99)}, result="ok"),)))
     assert TOUCHED == []
     assert "no mock of charge matches" in trial.replies[0].text
 
@@ -97,7 +97,7 @@ def test_mocks_answer_by_arguments_and_in_turn() -> None:
     mocks = ToolMocks(
         {
             "t": (
-                ToolMock({"n": proctor_matcher(1)}, result="one"),
+                ToolMock(args={"n": proctor_matcher(1)}, result="one"),
                 ToolMock(error="busy", times=1),
                 ToolMock(result="later"),
             )
@@ -114,7 +114,9 @@ def test_mocks_answer_by_arguments_and_in_turn() -> None:
 def test_trials_count_their_mocks_apart() -> None:
     suite = proctor.Suite(
         "s",
-        tuple(Case(f"c{i}", (Turn("pay"),), mocks={"charge": (ToolMock(result=i, times=1),)}) for i in range(20)),
+        tuple(
+            Case(id=f"c{i}", turns=(Turn("pay"),), mocks={"charge": (ToolMock(result=i, times=1),)}) for i in range(20)
+        ),
         evaluators=(proctor.EvaluatorSpec("ToolCount", {"at_least": 0}),),
     )
     run = proctor.run(suite, agent=agent, store=None)
@@ -127,9 +129,9 @@ def test_a_mock_that_was_never_asked_is_told_since_the_real_tool_may_have_been_c
     assert trial.warnings == ("the mock of 'chrage' was never used; did you mean 'charge'?",)
     assert ran(case(charge=(ToolMock(result="ok"),))).warnings == ()
     expected = Expected("paid", tools=(ExpectedCall("charge"),))
-    told = Case("c", (Turn("pay", expected),), mocks={"charge": (ToolMock(result="ok"),)})
+    told = Case(id="c", turns=(Turn("pay", expected),), mocks={"charge": (ToolMock(result="ok"),)})
     assert ran(told, "oracle").warnings == ran(told, "nop").warnings == ()
-    fails_every_time = case(charge=(ToolMock({"amount": proctor_matcher(99)}, result="ok"),))
+    fails_every_time = case(charge=(ToolMock(args={"amount": proctor_matcher(99)}, result="ok"),))
     assert ran(fails_every_time).warnings == ()
 
 
@@ -148,7 +150,7 @@ def test_what_an_agent_does_to_an_answer_is_not_seen_by_the_next_call() -> None:
 
 
 def test_however_many_threads_ask_a_mock_answers_as_often_as_it_says() -> None:
-    mocks = ToolMocks({"t": (ToolMock({"n": Meeting()}, result="once", times=1), ToolMock(result="later"))})
+    mocks = ToolMocks({"t": (ToolMock(args={"n": Meeting()}, result="once", times=1), ToolMock(result="later"))})
     with ThreadPoolExecutor(2) as pool:
         said = list(pool.map(lambda _: mocks.take("t", {"n": 1}).result, range(2)))
     assert sorted(said) == ["later", "once"]
@@ -214,4 +216,4 @@ def test_a_mock_that_cannot_be_meant_is_refused_with_its_line(written: str, comp
 
 def test_other_mocks_are_another_question_to_the_agent() -> None:
     assert question_key(case(charge=(ToolMock(result=1),))) != question_key(case(charge=(ToolMock(result=2),)))
-    assert question_key(case()) == question_key(Case("c", (Turn("pay"),)))
+    assert question_key(case()) == question_key(Case(id="c", turns=(Turn("pay"),)))

@@ -81,7 +81,7 @@ def test_a_script_is_told_of_progress_on_standard_error_if_it_asks(
 
 def test_what_is_shown_of_a_run_holds_no_markup_of_the_agents(tmp_path: Path) -> None:
     hostile = '</style><img src=x onerror="alert(1)">'
-    case = proctor.Case(hostile, (proctor.Turn(hostile, proctor.Expected(output="other")),), tags=(hostile,))
+    case = proctor.Case(id=hostile, turns=(proctor.Turn(hostile, proctor.Expected(output="other")),), tags=(hostile,))
     run = proctor.run(proctor.Suite(hostile, (case,)), agent=lambda question: hostile)
     pages = [run._repr_html_(), proctor.compare(run, run)._repr_html_()]
 

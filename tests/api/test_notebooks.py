@@ -21,7 +21,7 @@ def agent(question):
     return "<script>alert(1)</script> It is shipped."
 
 def case(name, word):
-    return Case(name, (Turn("Where is A-17?", Expected(contains=Keywords(any=(word,)))),))
+    return Case(id=name, turns=(Turn("Where is A-17?", Expected(contains=Keywords(any=(word,)))),))
 
 suite = Suite("shop", (case("shipped", "shipped"), case("lost", "refund")))
 """

@@ -88,23 +88,23 @@ class Even:
 
 
 def test_a_matcher_of_a_users_own_is_kept_as_the_form_it_gives_itself() -> None:
-    case = Case("a", (Turn("x", Expected(tools=(ExpectedCall("t", {"n": Even()}),))),))
+    case = Case(id="a", turns=(Turn("x", Expected(tools=(ExpectedCall("t", {"n": Even()}),))),))
     again = decode_case(encode_case(case)).turns[0].expected.tools
     assert again == (ExpectedCall("t", {"n": Predicate("numbers.py:is_even")}),)
 
 
 FULL = Case(
-    "all",
-    (
+    id="all",
+    turns=(
         Turn(
             {"q": 1},
             Expected(
                 None,
-                Keywords(("a",), ("b",)),
-                (ExpectedCall("t", {"a": Equals(1)}, 2, True, True, None),),
-                ("c",),
+                contains=Keywords(("a",), ("b",)),
+                tools=(ExpectedCall("t", {"a": Equals(1)}, count=2, substring=True, extra_args=True, result=None),),
+                context=("c",),
             ),
-            (
+            evaluators=(
                 EvaluatorSpec(
                     "A",
                     {"x": 1},
@@ -119,26 +119,26 @@ FULL = Case(
                     optional=True,
                 ),
             ),
-            ("r",),
-            (AttachedFile("p", "u", "k", "d", {"pages": [1]}),),
-            {"m": 1},
-            {"x-a": 1},
+            retrieval_context=("r",),
+            files=(AttachedFile("p", "u", "k", "d", {"pages": [1]}),),
+            metadata={"m": 1},
+            extra={"x-a": 1},
         ),
     ),
-    "d",
-    ("t",),
-    (),
-    (NamedData("n", 1), NamedData("n", 2)),
-    {"m": 1},
-    {"s": 1},
-    {},
-    2,
-    3.0,
-    "later",
-    {"x-b": 2},
-    {"tool": (ToolMock({"a": Equals(1)}, 1, "e", 0.5, 2),)},
-    Scenario("s", "p", {"id": 1}, 3, "stop", "m", "i", True),
-    Quarantine("r", "2030-01-31", "o"),
+    description="d",
+    tags=("t",),
+    evaluators=(),
+    inputs=(NamedData("n", 1), NamedData("n", 2)),
+    metadata={"m": 1},
+    state={"s": 1},
+    final_state={},
+    repeat=2,
+    timeout=3.0,
+    skip="later",
+    extra={"x-b": 2},
+    mocks={"tool": (ToolMock(args={"a": Equals(1)}, result=1, error="e", delay=0.5, times=2),)},
+    scenario=Scenario("s", "p", {"id": 1}, 3, "stop", "m", "i", True),
+    quarantine=Quarantine("r", "2030-01-31", "o"),
     continue_after_failed_turn=True,
 )
 
@@ -166,7 +166,11 @@ def test_no_field_is_forgotten() -> None:
 
 
 def test_what_is_at_its_default_is_left_out() -> None:
-    assert json.loads(encode_case(Case("a", (Turn("hi"),)))) == {"v": VERSION, "id": "a", "turns": [{"input": "hi"}]}
+    assert json.loads(encode_case(Case(id="a", turns=(Turn("hi"),)))) == {
+        "v": VERSION,
+        "id": "a",
+        "turns": [{"input": "hi"}],
+    }
 
 
 def test_keys_that_a_newer_program_added_are_ignored() -> None:
@@ -186,7 +190,7 @@ def test_a_case_that_moved_in_its_file_is_the_same_case() -> None:
 
 
 def test_a_conversation_that_came_about_has_the_key_of_its_plan() -> None:
-    planned = Case("a", (Turn("hi"),), scenario=Scenario("hi", "buy"))
+    planned = Case(id="a", turns=(Turn("hi"),), scenario=Scenario("hi", "buy"))
     held = replace(planned, turns=(Turn("hi"), Turn("one, please")))
     assert encode_case(held) != encode_case(planned)
     assert case_key_before_simulation(held) == case_key_before_simulation(planned)

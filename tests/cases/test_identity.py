@@ -29,7 +29,7 @@ from proctor.cases.suite import (
 
 
 def case(*files: AttachedFile) -> Case:
-    return Case("c", (Turn("What does it say?", files=files),))
+    return Case(id="c", turns=(Turn("What does it say?", files=files),))
 
 
 def key(base: Path, *files: AttachedFile) -> str:
@@ -100,7 +100,7 @@ def test_what_is_kept_of_files_survives_the_store(tmp_path: Path) -> None:
 @pytest.mark.parametrize("wrong", ["text", [], [None, None], [1]])
 def test_content_addresses_of_another_shape_are_not_believed(wrong: Any) -> None:
     turn = Turn("?", files=(AttachedFile(path="a.txt"),), extra={DIGESTS_KEY: wrong})
-    assert question_key(Case("c", (turn,))) == question_key(Case("c", (replace(turn, extra={}),)))
+    assert question_key(Case(id="c", turns=(turn,))) == question_key(Case(id="c", turns=(replace(turn, extra={}),)))
 
 
 def test_cases_without_files_are_left_as_they_are(tmp_path: Path) -> None:
@@ -109,8 +109,10 @@ def test_cases_without_files_are_left_as_they_are(tmp_path: Path) -> None:
 
 
 def test_a_renamed_case_that_is_scored_otherwise_has_the_same_content() -> None:
-    before = Case("a", (Turn("hi", Expected(output="yo"), evaluators=(EvaluatorSpec("ExactMatch"),)),), tags=("x",))
-    after = Case("b", (Turn("hi", Expected(output="yo")),), description="greets", repeat=3, timeout=9.0)
+    before = Case(
+        id="a", turns=(Turn("hi", Expected(output="yo"), evaluators=(EvaluatorSpec("ExactMatch"),)),), tags=("x",)
+    )
+    after = Case(id="b", turns=(Turn("hi", Expected(output="yo")),), description="greets", repeat=3, timeout=9.0)
     assert content_key(before) == content_key(after)
 
 
@@ -124,7 +126,7 @@ def test_a_renamed_case_that_is_scored_otherwise_has_the_same_content() -> None:
     ],
 )
 def test_another_question_or_expectation_is_another_content(change: dict[str, Any]) -> None:
-    before = Case("a", (Turn("hi", Expected(output="yo")),))
+    before = Case(id="a", turns=(Turn("hi", Expected(output="yo")),))
     assert content_key(before) != content_key(replace(before, **change))
 
 
@@ -137,7 +139,7 @@ def test_a_file_that_only_moved_is_the_same_content(tmp_path: Path) -> None:
     assert content_key(one) != content_key(FileDigests(tmp_path).with_digests(case(AttachedFile(path="b.txt"))))
 
 
-SIMPLE = Case("a", (Turn("hi"),))
+SIMPLE = Case(id="a", turns=(Turn("hi"),))
 PINNED = {
     "Case": SIMPLE,
     "Case, all but turns": replace(
@@ -156,7 +158,9 @@ PINNED = {
         extra={"x-b": 2},
     ),
     "Turn": replace(SIMPLE, turns=(Turn({"q": 1}, retrieval_context=("r",), metadata={"m": 1}, extra={"x-a": 1}),)),
-    "Expected, Keywords": replace(SIMPLE, turns=(Turn("hi", Expected(None, Keywords(("a",), ("b",)), (), ("c",))),)),
+    "Expected, Keywords": replace(
+        SIMPLE, turns=(Turn("hi", Expected(None, contains=Keywords(("a",), ("b",)), tools=(), context=("c",))),)
+    ),
     "ExpectedCall, matchers": replace(
         SIMPLE,
         turns=(
@@ -165,7 +169,14 @@ PINNED = {
                 Expected(
                     tools=(
                         ExpectedCall("t"),
-                        ExpectedCall("t", {"a": Equals(1), "b": Regex("x+")}, 2, True, True, None),
+                        ExpectedCall(
+                            "t",
+                            {"a": Equals(1), "b": Regex("x+")},
+                            count=2,
+                            substring=True,
+                            extra_args=True,
+                            result=None,
+                        ),
                         ExpectedCall("t", {"a": Approx(1.0), "b": Subset({"k": 1}), "c": OneOf((1, "b"))}),
                         ExpectedCall("t", {"a": Ignore(), "b": Predicate("c.py:f"), "c": Fuzzy("a")}),
                         ExpectedCall("t", {"a": Fuzzy("a", True), "b": parse({"$type": "string"})}),
@@ -194,11 +205,13 @@ PINNED = {
         ),
     ),
     "AttachedFile": replace(SIMPLE, turns=(Turn("hi", files=(AttachedFile("p", "u", "k", "d", {"pages": [1]}),)),)),
-    "ToolMock": replace(SIMPLE, mocks={"t": (ToolMock(), ToolMock({"a": Equals(1)}, 1, "e", 0.5, 2))}),
+    "ToolMock": replace(
+        SIMPLE, mocks={"t": (ToolMock(), ToolMock(args={"a": Equals(1)}, result=1, error="e", delay=0.5, times=2))}
+    ),
     "Scenario": replace(SIMPLE, scenario=Scenario("s", "p")),
     "Scenario, all": replace(SIMPLE, scenario=Scenario("s", "p", {"id": 1}, 3, "stop", "m", "i", True)),
     "Quarantine": replace(SIMPLE, quarantine=Quarantine("r", "2030-01-31", "o")),
-    "lone surrogate": Case("\ud800", (Turn("\U0001f600"),)),
+    "lone surrogate": Case(id="\ud800", turns=(Turn("\U0001f600"),)),
 }
 KEYS: dict[str, tuple[str, str, str]] = {
     "Case": ("2a6ba5a42145c4163df7bc73", "6eb6fc70e2872d477ac1e117", "8e547c920427aaafb00e9fc2"),

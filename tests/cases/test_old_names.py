@@ -68,7 +68,7 @@ def test_gates_is_the_opposite_of_report_only() -> None:
 
 
 def test_old_methods_and_classes_work_with_a_warning() -> None:
-    case: Any = Case("a", (Turn("hi"),), metadata={"m": 1})
+    case: Any = Case(id="a", turns=(Turn("hi"),), metadata={"m": 1})
     suite: Any = Suite("s", (case,))
     with pytest.warns(DeprecationWarning, match=r"Suite\.with_cases is now Suite\.map_cases"):
         assert suite.with_cases(lambda each: each) == suite

@@ -8,8 +8,8 @@ from proctor.cases.suite import Case, EvaluatorSpec, Suite, ToolMock, Turn
 
 SCENARIO = Scenario("Hi.", "Ask for a refund.")
 CASE = Case(
-    "refund",
-    (Turn("Hi."),),
+    id="refund",
+    turns=(Turn("Hi."),),
     evaluators=(EvaluatorSpec("Contains"),),
     scenario=SCENARIO,
     mocks={"refund": (ToolMock(result="done"),)},
@@ -33,8 +33,8 @@ def test_a_persona_is_told_in_words_however_it_is_given() -> None:
 
 
 def test_a_case_as_it_was_planned_has_the_first_message_and_no_other() -> None:
-    held = Case("refund", (Turn("Hi."), Turn("More.")), scenario=SCENARIO)
+    held = Case(id="refund", turns=(Turn("Hi."), Turn("More.")), scenario=SCENARIO)
     assert held.before_simulation.turns == (Turn("Hi."),)
     assert held.metadata_for_evaluators["conversation_scenario"]["starting_prompt"] == "Hi."
-    written = Case("refund", (Turn("Hi."), Turn("More.")))
+    written = Case(id="refund", turns=(Turn("Hi."), Turn("More.")))
     assert written.before_simulation is written

@@ -218,8 +218,8 @@ def test_other_criteria_are_another_evaluator() -> None:
 
 def test_a_suite_with_nothing_but_pending_scores_is_pending_and_never_passes(tmp_path: Path) -> None:
     (tmp_path / "evals.py").write_text(EVALS)
-    case = proctor.Case("greets", (proctor.Turn("Hello"),))
-    suite = proctor.Suite("faq", (case,), (EvaluatorSpec(f"{tmp_path}/evals.py:tone"),))
+    case = proctor.Case(id="greets", turns=(proctor.Turn("Hello"),))
+    suite = proctor.Suite("faq", (case,), evaluators=(EvaluatorSpec(f"{tmp_path}/evals.py:tone"),))
 
     run = proctor.run(suite, agent=lambda question: question)
 

@@ -28,7 +28,7 @@ def trial(address: CaseAddress, number: int, outcome: Outcome) -> Trial:
     value = None if outcome is ERROR else float(outcome is PASSED)
     return Trial(
         suite,
-        Case(case_id, (Turn("How long?"),)),
+        Case(id=case_id, turns=(Turn("How long?"),)),
         number,
         number,
         outcome,

@@ -29,7 +29,7 @@ def made(
     seed: int = 0,
     case_id: str = "case",
 ) -> TrialMutants:
-    case = Case(case_id, tuple(turns or [Turn("What about order A-17?") for _ in replies]))
+    case = Case(id=case_id, turns=tuple(turns or [Turn("What about order A-17?") for _ in replies]))
     return mutants_of(case, "suite", 1, replies, specs, MATERIAL, seed=seed, limit=most)
 
 
@@ -57,7 +57,7 @@ def test_every_kind_that_an_answer_allows_is_made_once() -> None:
 
 
 def test_kinds_come_again_with_other_changes_if_more_mutants_are_asked_for() -> None:
-    case = Case("case", (Turn("What about order A-17?"),))
+    case = Case(id="case", turns=(Turn("What about order A-17?"),))
     once = made(ORDER).mutants
     more = mutants_of(case, "suite", 1, (ORDER,), (), MATERIAL, seed=0, limit=1000, repeat_kinds=True).mutants
 

@@ -65,7 +65,7 @@ def test_failures_with_one_cause_are_one_cluster() -> None:
 
 
 def test_other_evaluators_or_another_turn_are_another_cluster() -> None:
-    talk = Case("talk", (Turn("one"), Turn("two")))
+    talk = Case(id="talk", turns=(Turn("one"), Turn("two")))
     replies = (Reply("x"), Reply("y"))
     found = look(
         failing("a", "wrong"),

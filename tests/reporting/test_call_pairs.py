@@ -18,7 +18,7 @@ REFUNDED = ToolCall("refund", {"id": 7})
 
 def trial_of(calls: list[ToolCall], tools: list[ExpectedCall] | None, *specs: EvaluatorSpec) -> tuple[Any, Trial]:
     expected = Expected(tools=None if tools is None else tuple(tools))
-    suite = Suite("s", (Case("c", (Turn("go", expected),)),), specs)
+    suite = Suite("s", (Case(id="c", turns=(Turn("go", expected),)),), evaluators=specs)
     run = proctor.run(suite, lambda question: Reply("Done.", tuple(calls)))
     [trial] = run.trials
     [cluster] = analyze(run, proctor.verdict(run)).clusters

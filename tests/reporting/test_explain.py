@@ -34,7 +34,7 @@ def test_only_the_turn_that_failed_is_shown_unless_everything_is_requested() -> 
 
 def test_the_turn_at_which_the_agent_broke_is_shown() -> None:
     turns = (Turn("one"), Turn("two"), Turn("three"))
-    broken = trial(Case("c", turns), FAILED, "first answer", reason="the agent raised KeyError: 'x'")
+    broken = trial(Case(id="c", turns=turns), FAILED, "first answer", reason="the agent raised KeyError: 'x'")
 
     text = as_text(explain(broken))
 
@@ -65,7 +65,7 @@ def test_expected_and_actual_calls_stand_side_by_side_and_what_differs_is_pointe
 
 
 def test_named_inputs_and_outputs_are_what_is_shown() -> None:
-    case = Case("c", (Turn(None),), inputs=(NamedData("question", "why?"),))
+    case = Case(id="c", turns=(Turn(None),), inputs=(NamedData("question", "why?"),))
 
     assert input_text(case, case.turns[0]) == '{"question": "why?"}'
     assert answer_text(Reply("ignored", outputs=(NamedData("verdict", [1, 2]),))) == "[1, 2]"

@@ -30,7 +30,7 @@ def rows(*cases: Case, agent: Any = lambda question: question) -> list[dict[str,
 
 
 def test_there_is_a_row_for_each_score_with_all_that_led_to_it() -> None:
-    first, second = rows(Case("two", (Turn("Hi", Expected("Hi")), Turn("Ho", Expected("Hm")))))
+    first, second = rows(Case(id="two", turns=(Turn("Hi", Expected("Hi")), Turn("Ho", Expected("Hm")))))
     assert list(first) == list(SCORE_COLUMNS)
     told = {name: second[name] for name in SCORE_COLUMNS if name not in ("run", "reasoning")}
     assert told == {
@@ -53,7 +53,9 @@ def test_a_trial_without_scores_is_not_missing() -> None:
     def agent(question: str) -> str:
         raise ValueError("no idea")
 
-    (row,) = rows(Case("a", (Turn("Hi", Expected("Hi")),)), Case("b", (Turn("Hi"),), skip="later"), agent=agent)[:1]
+    (row,) = rows(
+        Case(id="a", turns=(Turn("Hi", Expected("Hi")),)), Case(id="b", turns=(Turn("Hi"),), skip="later"), agent=agent
+    )[:1]
     assert (row["evaluator"], row["score"], row["outcome"]) == ("", "", "failed")
     assert "no idea" in row["reasoning"]
 
@@ -61,13 +63,13 @@ def test_a_trial_without_scores_is_not_missing() -> None:
 @pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r", "\n", "＝", " ="])
 def test_no_cell_can_act_as_a_formula(start: str) -> None:
     text = f'{start}HYPERLINK("http://x")'
-    (row,) = rows(Case("a", (Turn(text, Expected("Hi")),)), agent=lambda question: Reply(text))
+    (row,) = rows(Case(id="a", turns=(Turn(text, Expected("Hi")),)), agent=lambda question: Reply(text))
     assert row["input"].startswith("'")
     assert row["answer"].startswith("'")
 
 
 def test_commas_quotes_lines_and_nul_survive_or_are_left_out() -> None:
-    (row,) = rows(Case("a", (Turn('a,"b"\nc\x00d', Expected("Hi")),)))
+    (row,) = rows(Case(id="a", turns=(Turn('a,"b"\nc\x00d', Expected("Hi")),)))
     assert row["input"] == 'a,"b"\ncd'
 
 
@@ -85,7 +87,9 @@ def test_any_text_stays_one_cell_that_is_no_formula(text: str) -> None:
 def test_text_that_utf8_cannot_hold_is_written_to_a_file_all_the_same(tmp_path: Path) -> None:
     from proctor.reporting.reporters import write_reports
 
-    suite = Suite("desk", (Case("a", (Turn("bad \ud800", Expected("x")),)),), evaluators=(EvaluatorSpec("ExactMatch"),))
+    suite = Suite(
+        "desk", (Case(id="a", turns=(Turn("bad \ud800", Expected("x")),)),), evaluators=(EvaluatorSpec("ExactMatch"),)
+    )
     run, result = run_suites(RunRequest([suite], RunOptions(), agent=lambda question: question))
     write_reports(run, result, {"csv": str(tmp_path / "r.csv")})
     assert "bad \\ud800" in (tmp_path / "r.csv").read_text(encoding="utf-8")

@@ -164,7 +164,7 @@ def test_what_was_answered_before_comes_before_the_turn_that_broke() -> None:
     def agent(question: str) -> str:
         return question if question == "one" else raises(question)
 
-    talk = Case("c", tuple(Turn(text, Expected(output=text)) for text in ("one", "two", "three")))
+    talk = Case(id="c", turns=tuple(Turn(text, Expected(output=text)) for text in ("one", "two", "three")))
     trial = only(run(suite([talk]), agent=agent))
 
     assert [(reply.text, reply.error is None) for reply in trial.replies] == [("one", True), ("", False)]
@@ -186,7 +186,7 @@ def test_only_the_last_attempt_is_kept_of_an_agent_that_was_called_again() -> No
 
 def test_reports_show_the_calls_that_were_made_and_claim_no_other() -> None:
     expected = Expected(output="x", tools=(ExpectedCall("find_order"),))
-    found, _ = run(suite([Case("c", (Turn("q", expected),))]), agent=raises)
+    found, _ = run(suite([Case(id="c", turns=(Turn("q", expected),))]), agent=raises)
     (trial,) = found.trials
 
     told = "\n".join(f"{fact.label} {fact.text}" for fact in explain(trial))
@@ -207,7 +207,7 @@ def test_a_turn_of_which_nothing_is_known_is_not_said_to_lack_calls() -> None:
             raise ConnectionRefusedError("no such host")
 
     expected = Expected(output="x", tools=(ExpectedCall("find_order"),))
-    found, _ = run(suite([Case("c", (Turn("q", expected),))], retries=0), agent=Unreachable())
+    found, _ = run(suite([Case(id="c", turns=(Turn("q", expected),))], retries=0), agent=Unreachable())
 
     assert "not called" not in report(html, found)
     assert only((found, None)).replies == ()

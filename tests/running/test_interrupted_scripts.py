@@ -36,7 +36,8 @@ class Slow:
             log.write("asked\\n")
         await asyncio.sleep(60)
 
-suite = proctor.Suite("s", (proctor.Case("a", (proctor.Turn("hi"),)),), (proctor.EvaluatorSpec("ExactMatch"),))
+case = proctor.Case(id="a", turns=(proctor.Turn("hi"),))
+suite = proctor.Suite("s", (case,), evaluators=(proctor.EvaluatorSpec("ExactMatch"),))
 for model in range(3):
     proctor.run(suite, Slow(), store=".proctor")
 """

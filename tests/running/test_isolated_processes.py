@@ -171,7 +171,7 @@ def test_every_trial_has_its_own_number() -> None:
 
 
 def test_a_conversation_is_held_in_one_process_and_each_turn_is_received_once(diary: Diary) -> None:
-    talk = Case("talk", (Turn("a"), Turn("b"), Turn("c")))
+    talk = Case(id="talk", turns=(Turn("a"), Turn("b"), Turn("c")))
     run(suite([talk]), agent=diary, isolate=True)
 
     (happened,) = diary.events().values()

@@ -31,7 +31,7 @@ def test_repeats_of_one_case_have_sessions_of_their_own() -> None:
         state["asked"] = state.get("asked", 0) + 1
         return str(state["asked"])
 
-    conversation = Case("c", (Turn("a", Expected(output="1")), Turn("b", Expected(output="2"))))
+    conversation = Case(id="c", turns=(Turn("a", Expected(output="1")), Turn("b", Expected(output="2"))))
     found = run(suite([conversation], repeat=20, parallel=20), agent=counts)
 
     assert [trial.outcome for trial in trials_of(found)] == [Outcome.PASSED] * 20
@@ -45,7 +45,7 @@ def test_tool_calls_of_one_turn_do_not_show_up_in_the_next() -> None:
     def agent(question: str) -> str:
         return look(question)
 
-    conversation = Case("c", tuple(Turn(text, Expected(output=text)) for text in ("one", "two")))
+    conversation = Case(id="c", turns=tuple(Turn(text, Expected(output=text)) for text in ("one", "two")))
 
     assert [
         [call.arguments for call in reply.tool_calls] for reply in only(run(suite([conversation]), agent=agent)).replies
@@ -120,7 +120,7 @@ def test_an_input_that_an_agent_changes_is_whole_again_for_the_next_trial() -> N
     def agent(question: dict[str, Any]) -> str:
         return str(question.pop("words"))
 
-    shared = Case("c", (Turn({"words": "hello"}, Expected(output="hello")),), inputs=(NamedData("x", 1),))
+    shared = Case(id="c", turns=(Turn({"words": "hello"}, Expected(output="hello")),), inputs=(NamedData("x", 1),))
     found = run(suite([shared], repeat=3, parallel=1), agent=agent)
 
     assert [trial.outcome for trial in trials_of(found)] == [Outcome.PASSED] * 3

@@ -300,7 +300,7 @@ def test_a_case_that_nothing_scores_is_an_error_and_can_be_read_again(tmp_path: 
     assert found[1].exit_code == 4
 
 
-@pytest.mark.parametrize("odd", [Case("mute", ()), replace(case("c"), id=" ")])
+@pytest.mark.parametrize("odd", [Case(id="mute", turns=()), replace(case("c"), id=" ")])
 def test_a_case_without_turns_or_without_an_id_is_refused(odd: Case) -> None:
     with pytest.raises(InvalidSuite, match=r"without turns|blank"):
         run(suite([odd]), agent=echo)

@@ -13,7 +13,7 @@ from proctor.running.settings import RunOptions
 
 def run(agent: Any) -> tuple[str, ...]:
     turn = Turn("hi", Expected(output="hi"), files=(AttachedFile(path="notes.txt"),))
-    files = Suite("files", (Case("one", (turn,)),), evaluators=(proctor.EvaluatorSpec("ExactMatch"),))
+    files = Suite("files", (Case(id="one", turns=(turn,)),), evaluators=(proctor.EvaluatorSpec("ExactMatch"),))
     [trial] = proctor.run(files, agent).trials
     return trial.warnings
 
@@ -27,7 +27,7 @@ def test_an_agent_that_takes_the_turn_sees_its_files() -> None:
 
 
 def test_a_suite_made_in_python_is_scored_by_what_it_expects() -> None:
-    implied = Suite("implied", (Case("one", (Turn("hi", Expected(output="hi")),)),))
+    implied = Suite("implied", (Case(id="one", turns=(Turn("hi", Expected(output="hi")),)),))
     [trial] = proctor.run(implied, lambda question: question).trials
     assert [(score.evaluator, score.value) for score in trial.scores] == [("ExactMatch", 1.0)]
 

@@ -265,7 +265,7 @@ def test_reuse_scores_answers_that_could_not_be_scored_before(
 
 
 def test_reuse_calls_the_agent_again_where_the_agent_failed(tmp_path: Path) -> None:
-    talk = Case("c", tuple(Turn(text, Expected(output=text)) for text in ("one", "two")), evaluators=EXACT)
+    talk = Case(id="c", turns=tuple(Turn(text, Expected(output=text)) for text in ("one", "two")), evaluators=EXACT)
     agent = Counted(two=ConnectionError("reset"))
     assert only(run(suite([talk], retries=0), agent=agent, store=tmp_path)).outcome is Outcome.ERROR
     agent.answers.clear()
@@ -278,7 +278,7 @@ def test_reuse_calls_the_agent_again_where_the_agent_failed(tmp_path: Path) -> N
 def test_reuse_calls_the_agent_again_if_the_question_or_the_agent_changed(tmp_path: Path) -> None:
     agent = Counted()
     run(suite([case("a")]), agent=agent, store=tmp_path)
-    other = Case("a", (Turn("another question", Expected(output="another question")),))
+    other = Case(id="a", turns=(Turn("another question", Expected(output="another question")),))
     run(suite([other]), agent=agent, store=tmp_path, reuse=True)
     assert agent.asked == ["a", "another question"]
 

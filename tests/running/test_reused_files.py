@@ -20,7 +20,7 @@ def last_line(question: str) -> str:
 
 def about(folder: Path, path: str = "a.txt", expected: str = "one") -> Suite:
     turn = Turn("What?", Expected(expected), files=(AttachedFile(path=path),))
-    return Suite("s", (Case("c", (turn,)),), suite([]).evaluators, path=folder / "s.yaml")
+    return Suite("s", (Case(id="c", turns=(turn,)),), evaluators=suite([]).evaluators, path=folder / "s.yaml")
 
 
 @pytest.fixture

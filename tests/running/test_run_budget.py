@@ -39,7 +39,12 @@ def test_relevancy_faithfulness_and_hallucination_cost_three_calls_and_none_agai
         retrieval_context=("Refunds take five days.",),
     )
     with judge_server(_as_asked) as server:
-        suite = Suite("desk", (Case("one", (turn,)),), tuple(map(EvaluatorSpec, names)), judge=judge_at(server))
+        suite = Suite(
+            "desk",
+            (Case(id="one", turns=(turn,)),),
+            evaluators=tuple(map(EvaluatorSpec, names)),
+            judge=judge_at(server),
+        )
         store = tmp_path / "s" if is_kept else None
         request = RunRequest([suite], RunOptions(), agent=lambda question: "Refunds take five days.", store=store)
         run, verdict = run_suites(request)
@@ -52,7 +57,7 @@ def test_relevancy_faithfulness_and_hallucination_cost_three_calls_and_none_agai
 
 def test_the_rule_based_judge_is_named_and_makes_no_calls(tmp_path: Path) -> None:
     turn = Turn("How long do refunds take?", retrieval_context=("Refunds take five days.",))
-    suite = Suite("desk", (Case("one", (turn,)),), (EvaluatorSpec("Faithfulness"),), judge="rules")
+    suite = Suite("desk", (Case(id="one", turns=(turn,)),), evaluators=(EvaluatorSpec("Faithfulness"),), judge="rules")
     run, verdict = run_suites(RunRequest([suite], RunOptions(), agent=lambda question: "Refunds take five days."))
     assert verdict.outcome is Outcome.PASSED
     assert [(judge.model, judge.scores, judge.calls) for judge in run.judges] == [("rules", 1, 0)]

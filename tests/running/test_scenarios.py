@@ -62,7 +62,7 @@ def echo(question: str, history: list[Any]) -> Reply:
 
 def suite(scenario: Scenario | None = None, **more: Any) -> Suite:
     told = scenario or Scenario("I want a refund.", "Ask for a refund of order A-1. Accept any offer.")
-    case = Case("refund", (Turn(told.start),), scenario=told, **more)
+    case = Case(id="refund", turns=(Turn(told.start),), scenario=told, **more)
     return Suite("desk", (case,), evaluators=(EvaluatorSpec("ToolCount", {"at_least": 1}),))
 
 

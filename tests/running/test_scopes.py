@@ -23,9 +23,10 @@ def counts_turns(evaluable: Evaluable) -> Evaluation:
 
 def conversation(*evaluators: tuple[EvaluatorSpec, ...] | None) -> Case:
     turns = [
-        Turn(text, Expected(output=text), own) for text, own in zip(("one", "two", "three"), evaluators, strict=True)
+        Turn(text, Expected(output=text), evaluators=own)
+        for text, own in zip(("one", "two", "three"), evaluators, strict=True)
     ]
-    return Case("c", tuple(turns))
+    return Case(id="c", turns=tuple(turns))
 
 
 def said(trial: Trial) -> list[tuple[str, int | None, str]]:
@@ -63,8 +64,8 @@ def test_a_turn_with_its_own_evaluators_does_not_hide_those_of_the_whole_convers
 
 
 def test_a_final_state_is_checked_even_if_the_last_turn_has_its_own_evaluators() -> None:
-    turn = Turn("hi", Expected(output="hi"), (EvaluatorSpec("ExactMatch"),))
-    talk = Case("c", (turn,), evaluators=(EvaluatorSpec("FinalState"),), final_state={"booked": True})
+    turn = Turn("hi", Expected(output="hi"), evaluators=(EvaluatorSpec("ExactMatch"),))
+    talk = Case(id="c", turns=(turn,), evaluators=(EvaluatorSpec("FinalState"),), final_state={"booked": True})
     trial = only(run(suite([talk], evaluators=()), agent=echo))
 
     assert {score.evaluator for score in trial.scores} == {"ExactMatch", "FinalState"}

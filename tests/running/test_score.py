@@ -241,7 +241,7 @@ def test_an_evaluator_that_raises_its_own_timeout_did_not_run_out_of_our_time() 
 def test_a_pattern_that_never_ends_is_an_error_and_the_others_go_on() -> None:
     endless = EvaluatorSpec("Regex", {"pattern": "(a|aa)+$"}, label="endless")
     specs = (endless, EvaluatorSpec("ExactMatch"))
-    bad = Case("bad", (Turn("a" * 40 + "b", Expected(output="a" * 40 + "b")),))
+    bad = Case(id="bad", turns=(Turn("a" * 40 + "b", Expected(output="a" * 40 + "b")),))
     found = run(suite([bad, case("good", "aaa")], evaluators=specs, evaluator_timeout=0.3), agent=short)
 
     bad_trial, good_trial = trials_of(found)

@@ -65,7 +65,7 @@ def test_what_was_answered_before_time_was_up_is_kept() -> None:
             await asyncio.Event().wait()
         return question
 
-    talk = Case("c", tuple(Turn(text, Expected(output=text)) for text in ("one", "two")))
+    talk = Case(id="c", turns=tuple(Turn(text, Expected(output=text)) for text in ("one", "two")))
     trial = only(run(suite([talk], timeout=0.5), agent=agent))
 
     assert trial.outcome is Outcome.FAILED

@@ -28,7 +28,7 @@ def sees_its_own_trace(evaluable: Evaluable, *, trace: Any = None) -> bool:
 
 
 def suite(count: int, evaluator: str = "sees_its_own_trace") -> Suite:
-    cases = tuple(Case(f"c{n}", (Turn(f"q{n}", Expected(output=f"q{n}")),)) for n in range(count))
+    cases = tuple(Case(id=f"c{n}", turns=(Turn(f"q{n}", Expected(output=f"q{n}")),)) for n in range(count))
     return Suite("traces", cases, evaluators=(EvaluatorSpec(f"{__file__}:{evaluator}"),))
 
 
@@ -58,7 +58,7 @@ def test_tools_called_in_thread_pools_of_the_application_are_recorded_in_its_tri
     def threaded(question: str) -> str:
         return str(shared.submit(look_up, question).result() and question)
 
-    cases = tuple(Case(f"c{n}", (Turn(f"q{n}", Expected(output=f"q{n}")),)) for n in range(16))
+    cases = tuple(Case(id=f"c{n}", turns=(Turn(f"q{n}", Expected(output=f"q{n}")),)) for n in range(16))
     run = proctor.run(Suite("threads", cases), threaded, settings=proctor.Settings(parallel=16))
     for trial in run.trials:
         assert [call.arguments for call in trial.replies[0].tool_calls] == [{"key": trial.case.turns[0].input}]
@@ -79,7 +79,7 @@ def test_a_thread_that_outlives_its_trial_belongs_to_no_trial() -> None:
         return question
 
     inputs = (proctor.NamedData("profile", "of the case"),)
-    proctor.run(Suite("s", (Case("one", (Turn("q", Expected(output="q")),), inputs=inputs),)), agent)
+    proctor.run(Suite("s", (Case(id="one", turns=(Turn("q", Expected(output="q")),), inputs=inputs),)), agent)
     go.set()
     threads[0].join(10)
     assert heard == ["its own"]

@@ -18,7 +18,7 @@ START = 1_767_225_600.0
 
 def case(case_id: str, answer: Any = None, **rest: Any) -> Case:
     """A case whose input is its own id, which is also the expected answer unless another one is passed."""
-    return Case(case_id, (Turn(case_id, Expected(output=case_id if answer is None else answer)),), **rest)
+    return Case(id=case_id, turns=(Turn(case_id, Expected(output=case_id if answer is None else answer)),), **rest)
 
 
 def cases(count: int, start: int = 0) -> tuple[Case, ...]:
@@ -33,12 +33,12 @@ def suite(
     criteria: Criteria | None = None,
     **settings: Any,
 ) -> Suite:
-    return Suite(name, tuple(of), evaluators, criteria=criteria or Criteria(), settings=Settings(**settings))
+    return Suite(name, tuple(of), evaluators=evaluators, criteria=criteria or Criteria(), settings=Settings(**settings))
 
 
 def single(case_id: str, question: Any = "How long do refunds take?", **expected: Any) -> Case:
     """A case of one turn; keywords are what is expected."""
-    return Case(case_id, (Turn(question, Expected(**expected)),))
+    return Case(id=case_id, turns=(Turn(question, Expected(**expected)),))
 
 
 def score(

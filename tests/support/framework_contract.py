@@ -37,11 +37,13 @@ def rate_of(city: str) -> str:
 
 def case(name: str, **more: Any) -> Case:
     """Asks for the rate in the city `name`, and expects that the tool is called with it."""
-    return Case(name, (Turn(name, Expected(tools=(ExpectedCall("get_rate", {"city": name}),))),), **more)
+    return Case(id=name, turns=(Turn(name, Expected(tools=(ExpectedCall("get_rate", {"city": name}),))),), **more)
 
 
 def two_turns(**more: Any) -> Case:
-    return Case("two", (Turn("Oslo"), Turn("Rome")), evaluators=(EvaluatorSpec("ToolCount", {"exactly": 1}),), **more)
+    return Case(
+        id="two", turns=(Turn("Oslo"), Turn("Rome")), evaluators=(EvaluatorSpec("ToolCount", {"exactly": 1}),), **more
+    )
 
 
 def run_cases(target: Any, *cases: Case) -> list[proctor.Trial]:
@@ -160,7 +162,7 @@ class FrameworkContract:
     def test_what_an_inner_agent_does_is_inside_the_call_of_it_and_its_tokens_count(self) -> None:
         target = self.nested_agent()
         steps = {"steps": [{"name": self.outer_tool, "steps": ["get_rate"]}], "extra": False}
-        cases = tuple(Case(name, (Turn(name),)) for name in ("Oslo", "Rome", "Bonn"))
+        cases = tuple(Case(id=name, turns=(Turn(name),)) for name in ("Oslo", "Rome", "Bonn"))
         suite = Suite("nested", cases, evaluators=(EvaluatorSpec("Trajectory", steps),))
         for trial in proctor.run(suite, agent=target).trials:
             (reply,) = trial.replies
@@ -173,7 +175,7 @@ class FrameworkContract:
             assert (reply.usage.model_calls, reply.usage.input_tokens) == (4, 44)
 
     def test_two_calls_with_one_id_are_two_calls(self) -> None:
-        (trial,) = run_cases(self.agent_with_one_id(), Case("Oslo", (Turn("Oslo"),)))
+        (trial,) = run_cases(self.agent_with_one_id(), Case(id="Oslo", turns=(Turn("Oslo"),)))
         (reply,) = trial.replies
         assert [call.name for call in reply.tool_calls] == ["get_rate", "other"], trial.reason
         assert all(call.error is None and call.result is not None for call in reply.tool_calls)

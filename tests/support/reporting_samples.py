@@ -127,7 +127,7 @@ def _booking_trials() -> list[Trial]:
         Turn("Friday", Expected(output="Booked.", tools=(ExpectedCall("book"), ExpectedCall("notify")))),
         Turn("Thanks!"),
     )
-    conversation = Case("table-for-two", turns, final_state={"booked": True})
+    conversation = Case(id="table-for-two", turns=turns, final_state={"booked": True})
     replies = (
         Reply("For which day?", usage=Usage(100, 10)),
         Reply("Done.", (ToolCall("book", {"day": "Friday"}, {"ok": True}), ToolCall("search", {"q": "tables"}))),

@@ -64,4 +64,4 @@ def two_runs(folder: Path) -> None:
 
 
 def tagged(case_id: str, *tags: str) -> Case:
-    return Case(case_id, (Turn("How long?", Expected(output="Five days.")),), tags=tags)
+    return Case(id=case_id, turns=(Turn("How long?", Expected(output="Five days.")),), tags=tags)

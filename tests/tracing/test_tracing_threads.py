@@ -192,7 +192,7 @@ def test_a_run_passes_while_another_library_has_wrapped_the_start_of_threads(
         in_thread(seen.append, question)
         return look_up(question)
 
-    run = proctor.run(suite(Case("c", (Turn("hello"),))), agent=agent, store=None)
+    run = proctor.run(suite(Case(id="c", turns=(Turn("hello"),))), agent=agent, store=None)
     (trial,) = run.trials
     assert trial.outcome is Outcome.PASSED
     assert [call.name for call in trial.replies[0].tool_calls] == ["look_up"]
@@ -228,7 +228,7 @@ def background_agent(question: str) -> str:
 
 def test_a_mocked_tool_in_a_foreign_thread_is_an_error_and_is_never_executed() -> None:
     SENT.clear()
-    case = Case("c", (Turn("hello"),), mocks={"post_letter": (ToolMock(result="ok"),)})
+    case = Case(id="c", turns=(Turn("hello"),), mocks={"post_letter": (ToolMock(result="ok"),)})
     run = proctor.run(suite(case), agent=background_agent, store=None)
     (trial,) = run.trials
     assert SENT == []
@@ -248,7 +248,7 @@ def test_a_mocked_tool_in_a_foreign_thread_is_an_error_even_if_the_agent_raises_
         threading.Event().wait(30)
         return ""
 
-    case = Case("c", (Turn("hello"),), mocks={"post_letter": (ToolMock(result="ok"),)}, timeout=1)
+    case = Case(id="c", turns=(Turn("hello"),), mocks={"post_letter": (ToolMock(result="ok"),)}, timeout=1)
     for agent in (raises, hangs):
         (trial,) = proctor.run(suite(case), agent=agent, store=None).trials
         assert trial.outcome is Outcome.ERROR
@@ -269,7 +269,7 @@ def test_a_thread_that_outlives_its_turn_still_gets_the_mock() -> None:
         threading.Thread(target=contextvars.copy_context().run, args=(later,)).start()
         return "soon"
 
-    case = Case("c", (Turn("hello"),), mocks={"post_letter": (ToolMock(result="ok"),)})
+    case = Case(id="c", turns=(Turn("hello"),), mocks={"post_letter": (ToolMock(result="ok"),)})
     proctor.run(suite(case), agent=agent, store=None)
     answered.set()
     assert tool_called.wait(30)
@@ -279,7 +279,7 @@ def test_a_thread_that_outlives_its_turn_still_gets_the_mock() -> None:
 def test_a_tool_in_a_foreign_thread_is_called_and_counted() -> None:
     SENT.clear()
     take_stray_calls()
-    (trial,) = proctor.run(suite(Case("c", (Turn("hello"),))), agent=background_agent, store=None).trials
+    (trial,) = proctor.run(suite(Case(id="c", turns=(Turn("hello"),))), agent=background_agent, store=None).trials
     assert SENT == ["ann"]
     assert trial.replies[0].tool_calls == ()
     (warning,) = trial.warnings

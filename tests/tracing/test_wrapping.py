@@ -12,7 +12,7 @@ from proctor import Case, EvaluatorSpec, Expected, NamedData, Suite, Turn, wrap
 
 
 def run(agent: Any, *inputs: NamedData, expected: Any = "out") -> Any:
-    case = Case("one", (Turn("hi", Expected(output=expected)),), inputs=inputs)
+    case = Case(id="one", turns=(Turn("hi", Expected(output=expected)),), inputs=inputs)
     [trial] = proctor.run(Suite("s", (case,), evaluators=(EvaluatorSpec("ExactMatch"),)), agent).trials
     return trial
 

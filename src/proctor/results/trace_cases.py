@@ -58,7 +58,7 @@ def suite_from_traces(traces: Sequence[FileTrace], path: Path, agent: str | None
             continue
         case_id = str(trace.trial.get("case") or f"trace-{name}")
         origin: dict[str, Json] = {"trace": trace.spans[0].trace_id}
-        cases.append(Case(ids.claim(case_id), turns, evaluators=checks, metadata=origin))
+        cases.append(Case(id=ids.claim(case_id), turns=turns, evaluators=checks, metadata=origin))
     if not cases:
         raise UsageError("\n".join([f"no case can be made from {path}", *notes]))
     return TracedSuite(Suite(path.name.partition(".")[0], tuple(cases), agent=agent), tuple(notes))

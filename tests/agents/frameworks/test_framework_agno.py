@@ -128,7 +128,7 @@ def test_a_run_leaves_the_agent_and_its_database_as_they_were() -> None:
 
 
 def test_an_agent_without_a_database_does_not_suddenly_remember() -> None:
-    run_cases(agent(), Case("two", (Turn("Oslo"), Turn("Rome"))))
+    run_cases(agent(), Case(id="two", turns=(Turn("Oslo"), Turn("Rome"))))
     assert PROMPTS[-1] == ["Rome"]
 
 
@@ -200,7 +200,9 @@ def test_an_answer_with_a_schema_is_data() -> None:
         def invoke(self, messages: Any, **_: Any) -> ModelResponse:
             return ModelResponse(role="assistant", content='{"city": "Oslo"}')
 
-    (trial,) = run_cases(Agent(model=Structured(), output_schema=Rate, use_json_mode=True), Case("a", (Turn("Oslo"),)))
+    (trial,) = run_cases(
+        Agent(model=Structured(), output_schema=Rate, use_json_mode=True), Case(id="a", turns=(Turn("Oslo"),))
+    )
     assert trial.replies[0].structured == {"city": "Oslo"}
     assert json.loads(trial.replies[0].text) == {"city": "Oslo"}
 

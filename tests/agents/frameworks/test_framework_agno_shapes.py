@@ -73,7 +73,7 @@ def agent(*asks: Any, **more: Any) -> Agent:
 
 def ran(target: Any, *names: str, **more: Any) -> list[proctor.Reply]:
     check = (EvaluatorSpec("ToolCount", {"at_most": 9}),)
-    cases = tuple(Case(name, (Turn(name),), evaluators=check, **more) for name in names or ("one",))
+    cases = tuple(Case(id=name, turns=(Turn(name),), evaluators=check, **more) for name in names or ("one",))
     trials = list(proctor.run(Suite("agno", cases), agent=target).trials)
     assert {str(trial.outcome) for trial in trials} == {"passed"}, [trial.reason for trial in trials]
     return [trial.replies[0] for trial in trials]

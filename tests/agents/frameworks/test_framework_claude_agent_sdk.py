@@ -107,7 +107,7 @@ def test_tokens_by_model_are_told_for_the_session_and_counted_for_the_turn() -> 
         return {"modelUsage": {"a": {"inputTokens": tokens, "outputTokens": 1, "cacheReadInputTokens": tokens}}}
 
     turns = [[result(**spent(100))], [result(**spent(250))]]
-    (trial,) = run_cases(replayed(*turns), Case("two", (Turn("a"), Turn("b"))))
+    (trial,) = run_cases(replayed(*turns), Case(id="two", turns=(Turn("a"), Turn("b"))))
     assert [reply.usage and reply.usage.input_tokens for reply in trial.replies] == [200, 300]
 
 
@@ -121,14 +121,14 @@ def test_calls_of_a_subagent_are_inside_the_call_that_started_it_and_parallel_ca
         told("t1", "the report"),
         result(),
     ]
-    (trial,) = run_cases(replayed(frames), Case("a", (Turn("a"),)))
+    (trial,) = run_cases(replayed(frames), Case(id="a", turns=(Turn("a"),)))
     calls = [(call.name, call.result, call.parent) for call in trial.replies[0].tool_calls]
     assert calls == [("Task", "the report", None), ("Read", "a file", None), ("get_rate", "rate", "t1")]
 
 
 def test_the_report_of_a_background_task_does_not_end_the_turn() -> None:
     aside = result("a task has ended", origin={"kind": "task-notification"})
-    (trial,) = run_cases(replayed([aside, result("the answer")]), Case("a", (Turn("a"),)))
+    (trial,) = run_cases(replayed([aside, result("the answer")]), Case(id="a", turns=(Turn("a"),)))
     assert trial.replies[0].text == "the answer"
 
 
@@ -183,7 +183,7 @@ def test_hooks_of_the_application_are_kept_beside_those_for_mocks() -> None:
 
 
 def test_an_answer_with_a_schema_is_data() -> None:
-    (trial,) = run_cases(replayed([result("", structured_output={"city": "Oslo"})]), Case("a", (Turn("a"),)))
+    (trial,) = run_cases(replayed([result("", structured_output={"city": "Oslo"})]), Case(id="a", turns=(Turn("a"),)))
     assert trial.replies[0].structured == {"city": "Oslo"}
     assert trial.replies[0].text == '{"city": "Oslo"}'
 

@@ -67,7 +67,7 @@ def agent(*asks: Any, **more: Any) -> LlmAgent:
 
 def ran(target: Any, *names: str) -> list[proctor.Trial]:
     check = (EvaluatorSpec("ToolCount", {"at_most": 9}),)
-    cases = tuple(Case(name, (Turn(name),), evaluators=check) for name in names or ("Oslo",))
+    cases = tuple(Case(id=name, turns=(Turn(name),), evaluators=check) for name in names or ("Oslo",))
     return list(proctor.run(Suite("adk", cases), agent=target).trials)
 
 

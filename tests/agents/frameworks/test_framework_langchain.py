@@ -75,7 +75,9 @@ def agent(*tools: Any, model: BaseChatModel | None = None, **more: Any) -> Any:
 
 def talked(target: Any, *questions: Any, **more: Any) -> list[proctor.Reply]:
     turns = tuple(Turn(question) for question in questions)
-    (trial,) = run_cases(target, Case("talk", turns, evaluators=(EvaluatorSpec("ToolCount", {"at_most": 9}),), **more))
+    (trial,) = run_cases(
+        target, Case(id="talk", turns=turns, evaluators=(EvaluatorSpec("ToolCount", {"at_most": 9}),), **more)
+    )
     assert trial.outcome == "passed", trial.reason
     return list(trial.replies)
 

@@ -60,7 +60,7 @@ def agent(*asks: Any, **more: Any) -> Any:
 
 def replied(target: Any, *questions: Any) -> list[proctor.Reply]:
     turns = tuple(Turn(question) for question in questions or ("Oslo?",))
-    case = Case("talk", turns, evaluators=(EvaluatorSpec("ToolCount", {"at_most": 9}),))
+    case = Case(id="talk", turns=turns, evaluators=(EvaluatorSpec("ToolCount", {"at_most": 9}),))
     (trial,) = proctor.run(Suite("langchain", (case,)), agent=target).trials
     assert trial.outcome == "passed", trial.reason
     return list(trial.replies)
@@ -89,7 +89,7 @@ def make_nothing() -> Any:
 
 
 def test_a_function_that_fails_to_make_an_agent_fails_the_trial_with_the_reason() -> None:
-    suite = Suite("s", (Case("c", (Turn("Oslo?"),)),))
+    suite = Suite("s", (Case(id="c", turns=(Turn("Oslo?"),)),))
     (trial,) = proctor.run(suite, agent=make_nothing).trials
     assert trial.outcome != "passed"
     assert "LookupError: no key for the model" in trial.reason

@@ -149,7 +149,7 @@ def test_a_state_that_does_not_fit_the_context_is_refused_before_anything_runs()
 def nested(outer_tool: Any, argument: str = "input") -> proctor.Trial:
     outer = agent(outer_tool, model=Scripted("ask_rates", argument))
     steps = {"steps": [{"name": "ask_rates", "steps": ["get_rate"]}], "extra": False}
-    suite = Suite("nested", (Case("Oslo", (Turn("Oslo"),)),), evaluators=(EvaluatorSpec("Trajectory", steps),))
+    suite = Suite("nested", (Case(id="Oslo", turns=(Turn("Oslo"),)),), evaluators=(EvaluatorSpec("Trajectory", steps),))
     (trial,) = proctor.run(suite, agent=outer).trials
     outside, inside = trial.replies[0].tool_calls
     assert (outside.name, inside.name, inside.parent) == ("ask_rates", "get_rate", outside.id)
@@ -171,7 +171,7 @@ def test_calls_of_a_run_that_a_tool_starts_itself_are_inside_its_call() -> None:
 def test_after_a_handoff_calls_are_inside_it_and_the_new_agent_answers_the_next_turn() -> None:
     desk = Agent(name="desk", model=Scripted("transfer_to_rates", ""), handoffs=[agent()])
     evaluators = (EvaluatorSpec("ToolCount", {"at_least": 1}),)
-    (trial,) = run_cases(desk, Case("two", (Turn("Oslo"), Turn("Rome")), evaluators=evaluators))
+    (trial,) = run_cases(desk, Case(id="two", turns=(Turn("Oslo"), Turn("Rome")), evaluators=evaluators))
     first, second = trial.replies
     handoff, rate = first.tool_calls
     assert (handoff.name, handoff.result) == ("transfer_to_rates", {"agent": "rates"})
@@ -212,7 +212,9 @@ def test_an_answer_with_a_type_is_data() -> None:
         def step(self, items: list[Any], asked: list[str]) -> Any:
             return says('{"rate": 4.5}')
 
-    (trial,) = run_cases(agent(model=Typed(), output_type=Quote), Case("Oslo", (Turn("Oslo", Expected(tools=())),)))
+    (trial,) = run_cases(
+        agent(model=Typed(), output_type=Quote), Case(id="Oslo", turns=(Turn("Oslo", Expected(tools=())),))
+    )
     assert trial.outcome == "passed", trial.reason
     assert (trial.replies[0].structured, trial.replies[0].text) == ({"rate": 4.5}, '{"rate": 4.5}')
 

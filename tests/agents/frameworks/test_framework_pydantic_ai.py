@@ -166,7 +166,7 @@ def test_an_answer_with_a_type_is_data_and_its_output_tool_is_no_call() -> None:
         return ModelResponse(parts=[ToolCallPart(info.output_tools[0].name, {"rate": rate})])
 
     (trial,) = run_cases(
-        Agent(FunctionModel(think), output_type=Quote), Case("Oslo", (Turn("Oslo", Expected(tools=())),))
+        Agent(FunctionModel(think), output_type=Quote), Case(id="Oslo", turns=(Turn("Oslo", Expected(tools=())),))
     )
     (reply,) = trial.replies
     assert trial.outcome == "passed", trial.reason
@@ -209,7 +209,7 @@ def test_a_function_without_parameters_that_returns_text_answers_with_it() -> No
     async def answer_later() -> str:
         return Agent.__name__
 
-    (trial,) = run_cases(answer_later, Case("Oslo", (Turn("Oslo", Expected(output="Agent")),)))
+    (trial,) = run_cases(answer_later, Case(id="Oslo", turns=(Turn("Oslo", Expected(output="Agent")),)))
     assert trial.replies[0].text == "Agent"
 
 
@@ -224,7 +224,7 @@ def test_a_factory_that_uses_a_helper_in_another_file_makes_the_agent_that_answe
     )
     (tmp_path / "helped_app.py").write_text(source)
     turns = (Turn("Oslo", Expected(output="built")), Turn("Rome", Expected(output="built")))
-    suite = Suite("s", (Case("one", turns), Case("two", turns)), settings=Settings(parallel=1))
+    suite = Suite("s", (Case(id="one", turns=turns), Case(id="two", turns=turns)), settings=Settings(parallel=1))
     for reference, calls in (("make_agent", 1), ("make_agent()", 1)):
         file = f"{tmp_path / 'helped_app.py'}"
         made = resolve(f"{file}:MADE")

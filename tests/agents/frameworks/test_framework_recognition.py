@@ -60,7 +60,7 @@ from proctor.agents.resolve import resolve_agent
 
 resolve_agent("own_app.py:run")
 assert {package}.called == []
-suite = proctor.Suite("s", (proctor.Case("c", (proctor.Turn("hi", proctor.Expected(output="an answer")),)),))
+suite = proctor.Suite("s", (proctor.Case(id="c", turns=(proctor.Turn("hi", proctor.Expected(output="an answer")),)),))
 (trial,) = proctor.run(suite, agent="own_app.py:run").trials
 assert trial.outcome == "passed", trial.reason
 assert {package}.called == ["answer"]

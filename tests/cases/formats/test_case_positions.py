@@ -231,7 +231,7 @@ def test_a_list_that_python_builds_has_the_line_of_its_name(tmp_path: Path, monk
 
 
 def test_positions_are_no_part_of_what_is_compared_or_shown() -> None:
-    here, there = (Case("a", (), position=Position(Path("a.yaml"), line)) for line in (1, 2))
+    here, there = (Case(id="a", turns=(), position=Position(Path("a.yaml"), line)) for line in (1, 2))
     assert here == there
-    assert repr(here) == repr(there) == repr(Case("a", ()))
+    assert repr(here) == repr(there) == repr(Case(id="a", turns=()))
     assert EvaluatorSpec("A", position=Position(Path("a.yaml"), 1)) == EvaluatorSpec("A")

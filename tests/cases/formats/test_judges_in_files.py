@@ -24,7 +24,7 @@ def _native(folder: Path, judge: Any, name: str = "suite.json") -> Suite:
 
 
 def _suite(judge: Any) -> Suite:
-    case = Case("one", (Turn("q", Expected("a")),))
+    case = Case(id="one", turns=(Turn("q", Expected("a")),))
     return Suite("s", (case,), evaluators=(EvaluatorSpec("Fluency"),), judge=judge)
 
 

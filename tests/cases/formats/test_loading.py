@@ -212,7 +212,7 @@ def test_a_broken_plug_in_is_named(install: Install, write: Write, group: str) -
 
 
 def read_lines(document: Document) -> list[Suite]:
-    return [Suite("lines", tuple(Case(text, (Turn(text),)) for text in document.data), path=document.path)]
+    return [Suite("lines", tuple(Case(id=text, turns=(Turn(text),)) for text in document.data), path=document.path)]
 
 
 def test_a_plugin_of_another_package_brings_a_format_with_its_own_suffix_and_parser(

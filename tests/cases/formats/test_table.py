@@ -53,7 +53,7 @@ def test_a_case_that_comes_back_changed_from_a_table_was_reported(suite: Suite) 
 @given(st.lists(st.tuples(CELLS, CELLS), min_size=1, max_size=4))
 def test_any_text_survives_in_a_cell(cells: list[tuple[str, str]]) -> None:
     specs = (EvaluatorSpec("ExactMatch"),)
-    cases = tuple(Case(f"c{n}", (Turn(asked, Expected(said)),)) for n, (asked, said) in enumerate(cells))
+    cases = tuple(Case(id=f"c{n}", turns=(Turn(asked, Expected(said)),)) for n, (asked, said) in enumerate(cells))
     written = table.write([Suite("s", tuple(replace(case, evaluators=specs) for case in cases))])
     blank = {f"c{n}" for n, (_, said) in enumerate(cells) if not said}
     assert {loss.split("'")[1] for loss in written.losses} == blank
@@ -64,11 +64,11 @@ def test_any_text_survives_in_a_cell(cells: list[tuple[str, str]]) -> None:
 def test_what_a_row_cannot_say_is_listed_by_name() -> None:
     turn = Turn(
         {"q": 5, "": "x"},
-        Expected(7, Keywords(any=("a|b",)), (ExpectedCall("t", {}),), ("c",)),
+        Expected(7, contains=Keywords(any=("a|b",)), tools=(ExpectedCall("t", {}),), context=("c",)),
         retrieval_context=("p",),
     )
-    case = Case("a", (turn, turn), metadata={"n": 1}, repeat=2, skip="why", tags=("x;y",))
-    written = table.write([Suite("s", (case,), (EvaluatorSpec("ROUGE"),), "a.py:b", description="d")])
+    case = Case(id="a", turns=(turn, turn), metadata={"n": 1}, repeat=2, skip="why", tags=("x;y",))
+    written = table.write([Suite("s", (case,), evaluators=(EvaluatorSpec("ROUGE"),), agent="a.py:b", description="d")])
     for thing in (
         "turn 2",
         "tags",
@@ -89,7 +89,7 @@ def test_what_a_row_cannot_say_is_listed_by_name() -> None:
 
 
 def test_that_no_tool_may_be_called_is_not_lost_in_silence() -> None:
-    case = Case("a", (Turn("q", Expected("x", tools=())),), evaluators=(EvaluatorSpec("ExactMatch"),))
+    case = Case(id="a", turns=(Turn("q", Expected("x", tools=())),), evaluators=(EvaluatorSpec("ExactMatch"),))
     assert any("expected tool calls" in loss for loss in table.write([Suite("s", (case,))]).losses)
 
 

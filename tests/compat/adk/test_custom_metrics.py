@@ -121,7 +121,7 @@ def test_a_scale_is_two_numbers_the_smaller_first(base: Path, interval: Any) -> 
 @pytest.mark.parametrize("function", ["broken", "crashing"])
 def test_a_function_that_breaks_is_an_error_and_not_a_zero(base: Path, function: str) -> None:
     spec = EvaluatorSpec("AdkMetric", {"function": f"desk_metrics.{function}"})
-    suite = Suite("s", (Case("a", (Turn("Hi."),)),), evaluators=(spec,), path=base / "s.json")
+    suite = Suite("s", (Case(id="a", turns=(Turn("Hi."),)),), evaluators=(spec,), path=base / "s.json")
     run, _ = run_suites(RunRequest([suite], RunOptions(), agent=lambda question: question))
     (trial,) = run.trials
     assert trial.outcome == "error"
@@ -152,7 +152,7 @@ def test_efficiency_decides_nothing() -> None:
     from proctor.compat.adk.criteria import report_only_spec
 
     specs = (EvaluatorSpec("ExactMatch"), report_only_spec("tool_call_count_v1"))
-    suite = Suite("s", (Case("a", (Turn("Hi.", Expected("No.")),)),), evaluators=specs)
+    suite = Suite("s", (Case(id="a", turns=(Turn("Hi.", Expected("No.")),)),), evaluators=specs)
     run, verdict = run_suites(RunRequest([suite], RunOptions(), agent=lambda question: question))
     (trial,) = run.trials
     exact, count = trial.scores

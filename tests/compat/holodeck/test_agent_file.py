@@ -83,7 +83,7 @@ def test_expected_tools_bring_their_own_check() -> None:
     assert case.evaluators == (EQUALITY, TOOLS)
     assert case.turns[0].expected.tools == (
         ExpectedCall("search", substring=True, extra_args=True),
-        ExpectedCall("book", {"n": Equals(2)}, 3, substring=True, extra_args=True),
+        ExpectedCall("book", {"n": Equals(2)}, count=3, substring=True, extra_args=True),
     )
 
 

@@ -91,8 +91,10 @@ def test_a_program_may_read_the_files_itself(tmp_path: Path) -> None:
             raise UnreadableFile("b.txt is locked")
         return FileText(f"read: {file.path}")
 
-    cases = [Case(n, (Turn("?", Expected("four"), files=(AttachedFile(path=f"{n}.txt"),)),)) for n in ("a", "b")]
-    suite = Suite("s", tuple(cases), (EvaluatorSpec("ExactMatch"),), path=tmp_path / "s.yaml")
+    cases = [
+        Case(id=n, turns=(Turn("?", Expected("four"), files=(AttachedFile(path=f"{n}.txt"),)),)) for n in ("a", "b")
+    ]
+    suite = Suite("s", tuple(cases), evaluators=(EvaluatorSpec("ExactMatch"),), path=tmp_path / "s.yaml")
     run, _ = run_suites(RunRequest([suite], RunOptions(read_file=read), agent=agent))
     good, bad = run.trials
     assert (good.outcome, good.replies[0].retrieval_context) == (Outcome.PASSED, ("read: a.txt",))
@@ -111,7 +113,7 @@ def test_each_turn_has_its_own_files_and_a_shared_one_is_read_once(tmp_path: Pat
     for name in ("a", "b"):
         (tmp_path / f"{name}.txt").write_text(name)
     turns = tuple(Turn("?", Expected(name), files=(AttachedFile(path=f"{name}.txt"),)) for name in ("a", "b"))
-    cases = tuple(Case(f"case-{n}", turns) for n in range(3))
+    cases = tuple(Case(id=f"case-{n}", turns=turns) for n in range(3))
     suite = Suite("s", cases, path=tmp_path / "s.yaml")
     assert {trial.outcome for trial in trials(suite, last_line)} == {Outcome.PASSED}
 
@@ -122,13 +124,13 @@ def test_an_agent_that_takes_the_turn_sees_to_its_files_itself(tmp_path: Path) -
         return str(turn.files[0].path)
 
     turn = Turn("?", Expected("gone.txt"), files=(AttachedFile(path="gone.txt"),))
-    [trial] = trials(Suite("s", (Case("c", (turn,)),), path=tmp_path / "s.yaml"), agent)
+    [trial] = trials(Suite("s", (Case(id="c", turns=(turn,)),), path=tmp_path / "s.yaml"), agent)
     assert trial.outcome is Outcome.PASSED
 
 
 def test_input_that_is_not_text_has_no_room_for_files(tmp_path: Path) -> None:
     turn = Turn({"q": 1}, Expected("1"), files=(AttachedFile(path="gone.txt"),))
-    suite = Suite("s", (Case("c", (turn,)),), path=tmp_path / "s.yaml")
+    suite = Suite("s", (Case(id="c", turns=(turn,)),), path=tmp_path / "s.yaml")
     [trial] = trials(suite, lambda question: str(question["q"]))
     assert trial.outcome is Outcome.PASSED
     assert "the input is not text" in trial.warnings[0]

@@ -236,7 +236,7 @@ def test_whatever_stands_there_is_read_or_refused(data: dict[str, Any], sort: st
     tools = data.get("tools")
     if isinstance(tools, list):
         data["tools"] = [{"type": sort, "name": "t", **tool} if isinstance(tool, dict) else tool for tool in tools]
-    suite = Suite("s", (Case("c", (Turn("q"),)),), format="holodeck", agent={"holodeck": data})
+    suite = Suite("s", (Case(id="c", turns=(Turn("q"),)),), format="holodeck", agent={"holodeck": data})
     try:
         spec_of(suite)
     except InvalidSuite as error:

@@ -108,7 +108,7 @@ expected_calls = st.builds(
     st.sampled_from([Equals(0), Equals(1), Ignore(), Regex("[01]"), Regex("[12]")]),
 )
 counted_calls = st.builds(
-    lambda matcher, count: ExpectedCall("a", {"id": matcher}, count),
+    lambda matcher, count: ExpectedCall("a", {"id": matcher}, count=count),
     st.sampled_from([Equals(0), Equals(1), Ignore(), Regex("[01]"), Regex("[12]")]),
     st.integers(1, 3),
 )

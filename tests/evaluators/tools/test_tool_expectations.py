@@ -73,7 +73,7 @@ def test_nested_matchers_work_in_steps_doubles_and_states() -> None:
     nested = {"loc": {"city": {"$one_of": ["Oslo"]}}}
     steps = Trajectory([{"name": "find", "args": nested}])
     assert [steps(seen([], ToolCall("find", args))).score for args in (oslo, rome)] == [1, 0]
-    mocks = ToolMocks({"find": (ToolMock(ExpectedCall("find", nested).args, "found"),)})
+    mocks = ToolMocks({"find": (ToolMock(args=ExpectedCall("find", nested).args, result="found"),)})
     assert mocks.take("find", oslo).result == "found"
     with pytest.raises(NoMatchingMock):
         mocks.take("find", rome)
@@ -87,7 +87,7 @@ def test_an_optional_argument_of_a_double_may_be_absent() -> None:
     from proctor.agents.tool_mocks import ToolMocks
 
     arguments = ExpectedCall("f", {"a": {"$optional": 1}}).args
-    assert ToolMocks({"f": (ToolMock(arguments, "ok"),)}).take("f", {}).result == "ok"
+    assert ToolMocks({"f": (ToolMock(args=arguments, result="ok"),)}).take("f", {}).result == "ok"
 
 
 def test_reasons_have_paths_and_plain_words() -> None:

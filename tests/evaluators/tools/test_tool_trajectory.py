@@ -167,7 +167,7 @@ def test_a_predicate_that_crashes_is_not_a_verdict_on_the_agent() -> None:
 
 
 expected_calls = st.builds(
-    lambda name, matcher, count: ExpectedCall(name, {"id": matcher}, count),
+    lambda name, matcher, count: ExpectedCall(name, {"id": matcher}, count=count),
     st.sampled_from(["a", "b"]),
     st.sampled_from([Equals(0), Equals(1), Ignore(), Regex("[01]"), Regex("[12]")]),
     st.integers(1, 2),

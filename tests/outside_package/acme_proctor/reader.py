@@ -17,7 +17,7 @@ def read(document: Document) -> list[Suite]:
         title, question = fields.text("title", required=True), fields.text("ask", required=True)
         checks = read_specs(document, fields.take("checks", []), fields.at("checks"), defaults=None)
         fields.report_unknown_keys()
-        return Case(title, (Turn(question),), evaluators=checks, position=fields.position("title"))
+        return Case(id=title, turns=(Turn(question),), evaluators=checks, position=fields.position("title"))
 
     fields = Fields(document, document.data)
     suite = Suite(

@@ -71,8 +71,8 @@ def page(*trials: object, **rest: object) -> Page:
 
 def hostile_run() -> object:
     case = Case(
-        f"id {HOSTILE}\"'",
-        (Turn(HOSTILE, Expected(output=HOSTILE, tools=(ExpectedCall(HOSTILE, {HOSTILE: Equals(HOSTILE)}),))),),
+        id=f"id {HOSTILE}\"'",
+        turns=(Turn(HOSTILE, Expected(output=HOSTILE, tools=(ExpectedCall(HOSTILE, {HOSTILE: Equals(HOSTILE)}),))),),
         description=HOSTILE,
         tags=(HOSTILE,),
     )
@@ -242,7 +242,9 @@ def test_turns_scores_time_tokens_and_cost_are_shown() -> None:
     usage = Usage(1_200, 34, 0.0125, 3)
     turns = (Turn("one", Expected(output="uno")), Turn("two"), Turn("three"))
     replies = (Reply("uno", usage=usage, duration_ms=1_500.0), Reply("", outputs=(NamedData("mood", {"glad": True}),)))
-    conversation = trial(Case("talk", turns), FAILED, None, score(turn=0), score(FAILED, 0.2, turn=1), replies=replies)
+    conversation = trial(
+        Case(id="talk", turns=turns), FAILED, None, score(turn=0), score(FAILED, 0.2, turn=1), replies=replies
+    )
     words = page(conversation, id="r").words
 
     assert "Turn 1" in words

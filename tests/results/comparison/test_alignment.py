@@ -13,7 +13,7 @@ from proctor.cases.suite import Case, Turn
 from proctor.results.comparison.alignment import Divergence, align_trials, most_similar_trials
 from proctor.results.run import Outcome, Trial
 
-CASE = Case("c", (Turn("Pay back order 7."), Turn("Thanks.")))
+CASE = Case(id="c", turns=(Turn("Pay back order 7."), Turn("Thanks.")))
 
 
 def trial(*replies: Reply, outcome: Outcome = Outcome.PASSED, **rest: Any) -> Trial:

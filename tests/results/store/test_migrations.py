@@ -407,23 +407,23 @@ def test_the_whole_native_format_of_version_2_is_read() -> None:
     """
     calls = (
         ExpectedCall("plain"),
-        ExpectedCall("t", {"a": Equals(1), "b": Regex("x+")}, 2, True, True, None),
+        ExpectedCall("t", {"a": Equals(1), "b": Regex("x+")}, count=2, substring=True, extra_args=True, result=None),
     )
     first = Turn(
         {"q": 1},
-        Expected(None, Keywords(("a",), ("b",)), calls, ("c",)),
-        (),
-        ("r",),
-        (AttachedFile("f.pdf", None, "pdf", "d", {"pages": [1]}),),
-        {"t": 1},
-        {"x-turn": 2},
+        Expected(None, contains=Keywords(("a",), ("b",)), tools=calls, context=("c",)),
+        evaluators=(),
+        retrieval_context=("r",),
+        files=(AttachedFile("f.pdf", None, "pdf", "d", {"pages": [1]}),),
+        metadata={"t": 1},
+        extra={"x-turn": 2},
     )
     assert read_version_2(json.loads(text)) == Case(
-        "all",
-        (first, Turn("then", Expected(["a", "list"]))),
-        "d",
-        ("a",),
-        (
+        id="all",
+        turns=(first, Turn("then", Expected(["a", "list"]))),
+        description="d",
+        tags=("a",),
+        evaluators=(
             EvaluatorSpec("A"),
             EvaluatorSpec(
                 "B",
@@ -439,24 +439,24 @@ def test_the_whole_native_format_of_version_2_is_read() -> None:
                 optional=True,
             ),
         ),
-        (NamedData("x", 1),),
-        {"m": 1},
-        {"s": 1},
-        {},
-        3,
-        9,
-        "later",
+        inputs=(NamedData("x", 1),),
+        metadata={"m": 1},
+        state={"s": 1},
+        final_state={},
+        repeat=3,
+        timeout=9,
+        skip="later",
         extra={"x-own": [1]},
         mocks={
             "one": (ToolMock(result=1),),
-            "two": (ToolMock({"n": Approx(2.0, 0.1)}, None, "e", 0.5, 1), ToolMock()),
+            "two": (ToolMock(args={"n": Approx(2.0, 0.1)}, result=None, error="e", delay=0.5, times=1), ToolMock()),
         },
     )
 
 
 def test_a_case_of_version_2_that_inherits_its_evaluators_still_does() -> None:
     data = {"id": "a", "input": "x", "expected": "y", "evaluators": ["..."]}
-    assert read_version_2(data) == Case("a", (Turn("x", Expected("y")),))
+    assert read_version_2(data) == Case(id="a", turns=(Turn("x", Expected("y")),))
 
 
 def test_a_simulated_case_of_version_2_has_the_limits_of_its_time() -> None:

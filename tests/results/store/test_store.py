@@ -22,7 +22,7 @@ from proctor.results.store.store import DATABASE_FILE, Store
 from proctor.results.verdict import verdict
 from proctor.running.resume import exclusive_run
 
-CASE = Case("c", (Turn("hi", Expected(output="hi")),), evaluators=(EvaluatorSpec("ExactMatch"),))
+CASE = Case(id="c", turns=(Turn("hi", Expected(output="hi")),), evaluators=(EvaluatorSpec("ExactMatch"),))
 
 
 def a_trial(**parts: Any) -> Trial:
@@ -371,7 +371,7 @@ def test_trials_that_are_dropped_leave_no_scores(tmp_path: Path) -> None:
 
 
 def made_trial() -> Trial:
-    return Trial("s", Case("a", (Turn("hi"),)), 1, 0, Outcome.PASSED, replies=(Reply("yo"),))
+    return Trial("s", Case(id="a", turns=(Turn("hi"),)), 1, 0, Outcome.PASSED, replies=(Reply("yo"),))
 
 
 def test_the_status_of_a_run_says_whether_a_process_still_works_on_it(tmp_path: Path) -> None:

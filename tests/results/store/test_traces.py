@@ -16,7 +16,7 @@ from proctor.results.run import Outcome, Run, Trial
 from proctor.results.store.store import DATABASE_FILE, Store
 from proctor.tracing.spans import ObserveSpan, Span
 
-CASE = Case("c", (Turn("hi"),))
+CASE = Case(id="c", turns=(Turn("hi"),))
 
 
 def step(name: str, *, error: str | None = None, trace_id: str = "t" * 32) -> ObserveSpan:

@@ -147,7 +147,7 @@ def test_calls_of_several_turns_are_compared_with_what_all_turns_expect() -> Non
     def agent(question: str) -> Reply:
         return Reply("done", (ToolCall(question),))
 
-    case = Case("trip", (Turn("search", expects("search")), Turn("book", expects("book"))))
+    case = Case(id="trip", turns=(Turn("search", expects("search")), Turn("book", expects("book"))))
     [run] = AgentRunner(agent).run_cases([case])
 
     verdict = ToolTrajectory()(run.evaluable)

@@ -27,7 +27,9 @@ def never(evaluable):
 
 
 def scored(agent: Any, spec: EvaluatorSpec, expected: Any, folder: Path = Path()) -> tuple[Outcome, Score]:
-    suite = Suite("s", (Case("c", (Turn("q", Expected(expected)),)),), (spec,), path=folder / "s.yaml")
+    suite = Suite(
+        "s", (Case(id="c", turns=(Turn("q", Expected(expected)),)),), evaluators=(spec,), path=folder / "s.yaml"
+    )
     [trial] = proctor.run(suite, agent).trials
     return trial.outcome, trial.scores[0]
 

@@ -38,8 +38,8 @@ def waiting_run(folder: Path, criteria: Criteria, repeat: int = 1, cases: int = 
     (folder / "evals.py").write_text(EVALS)
     suite = proctor.Suite(
         "talk",
-        tuple(proctor.Case(f"case-{n}", (proctor.Turn(f"question {n}"),)) for n in range(cases)),
-        (EvaluatorSpec(f"{folder}/evals.py:tone", threshold=0.6),),
+        tuple(proctor.Case(id=f"case-{n}", turns=(proctor.Turn(f"question {n}"),)) for n in range(cases)),
+        evaluators=(EvaluatorSpec(f"{folder}/evals.py:tone", threshold=0.6),),
         criteria=criteria,
     )
     store = folder / "store"
@@ -50,8 +50,8 @@ def waiting_run(folder: Path, criteria: Criteria, repeat: int = 1, cases: int = 
 
 def test_graders_see_the_answer_that_evaluators_see(tmp_path: Path) -> None:
     (tmp_path / "evals.py").write_text(EVALS)
-    cases = (proctor.Case("total", (proctor.Turn("how much?"),)),)
-    suite = proctor.Suite("shop", cases, (EvaluatorSpec(f"{tmp_path}/evals.py:tone"),))
+    cases = (proctor.Case(id="total", turns=(proctor.Turn("how much?"),)),)
+    suite = proctor.Suite("shop", cases, evaluators=(EvaluatorSpec(f"{tmp_path}/evals.py:tone"),))
     proctor.run(suite, agent=lambda question: Reply("Here it is.", structured={"total": 3}), store=tmp_path / "store")
 
     [item] = read_gradebook(tmp_path / "store", "last").pending

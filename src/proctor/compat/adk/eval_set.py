@@ -237,11 +237,11 @@ def _read_flat_rows(rows: _Rows, data: Json, legacy_rows: str | None) -> tuple[L
     if len(places) > 1 and not rows.dialects and legacy_rows is None:
         rows.document.warn((), AMBIGUOUS_ROWS_WARNING.format(len(places)))
     if "python" in rows.dialects or (not rows.dialects and legacy_rows == "conversation"):
-        conversation = Case(suite_name(rows.document.path), tuple(turns), position=rows.document.position(()))
+        conversation = Case(id=suite_name(rows.document.path), turns=tuple(turns), position=rows.document.position(()))
         return (LocatedCase(conversation, ()),)
     pairs = enumerate(zip(turns, places, strict=True))
     return tuple(
-        LocatedCase(Case(f"eval-{index}", (turn,), position=rows.document.position(pointer)), pointer)
+        LocatedCase(Case(id=f"eval-{index}", turns=(turn,), position=rows.document.position(pointer)), pointer)
         for index, (turn, (_, pointer)) in pairs
     )
 
@@ -254,7 +254,7 @@ def _read_entry(rows: _Rows, data: Json, pointer: Pointer) -> Case:
     state = read_initial_state(fields) or state
     name = fields.text("name", "", required=fields.valid, blank=False)
     fields.report_unknown_keys(ignored_by=ADK_PYTHON)
-    return Case(name, tuple(turns), state=state, extra=as_extra(session), position=fields.position("name"))
+    return Case(id=name, turns=tuple(turns), state=state, extra=as_extra(session), position=fields.position("name"))
 
 
 def _read_row(rows: _Rows, data: Json, pointer: Pointer) -> Turn:

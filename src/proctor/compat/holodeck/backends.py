@@ -217,7 +217,7 @@ class ProctorBackendSession:
     async def prepare(self) -> None:
         if self._session is None:
             try:
-                self._context = self._agent.session(Case("session", (Turn(""),)))
+                self._context = self._agent.session(Case(id="session", turns=(Turn(""),)))
                 self._session = await self._context.__aenter__()
             except Exception as error:
                 raise BackendSessionError(_error_text(error)) from error

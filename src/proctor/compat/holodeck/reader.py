@@ -458,8 +458,8 @@ class _Tests:
         else:
             turns, evaluators = self._conversation(test.turns, pointer, metrics), metrics
         return Case(
-            case_id,
-            turns,
+            id=case_id,
+            turns=turns,
             description=test.name or "",
             evaluators=evaluators,
             extra=extra,
@@ -519,7 +519,7 @@ def expected_call(item: str | ExpectedTool) -> ExpectedCall:
     if isinstance(item, str):
         return ExpectedCall(item, substring=True, extra_args=True)
     matchers = None if item.args is None else {name: _matcher(value) for name, value in item.args.items()}
-    return ExpectedCall(item.name, matchers, item.count, substring=True, extra_args=True)
+    return ExpectedCall(item.name, matchers, count=item.count, substring=True, extra_args=True)
 
 
 def _matcher(value: Any) -> Matcher:

@@ -379,7 +379,8 @@ def unfinished_datasets() -> list[Suite]:
     """All readable datasets of the default folder, including those without entries."""
     datasets = [read_dataset(details.path) for details in DatasetStore().list_details()]
     return [
-        Suite(item.name, item.cases, item.evaluators, item.runnable, path=item.path, format=NAME) for item in datasets
+        Suite(item.name, item.cases, evaluators=item.evaluators, agent=item.runnable, path=item.path, format=NAME)
+        for item in datasets
     ]
 
 

@@ -236,7 +236,7 @@ def _trial(dataset: str, number: int, entry: DatasetEntryResult) -> Trial:
         replace(score, evaluator=str(name)) for name, score in zip(entry.evaluator_names, entry.scores, strict=True)
     )
     outcome, reason = trial_outcome(scores, Criteria())
-    case = Case(f"{number + 1}. {entry.input_label}", ())
+    case = Case(id=f"{number + 1}. {entry.input_label}", turns=())
     return Trial(dataset, case, 1, number, entry.outcome or outcome, reason, scores=scores)
 
 

@@ -241,7 +241,7 @@ def with_source(runner: AgentRunner, source: AnswerSource) -> AgentRunner:
 
 def _case(test_input: Any, name: str | None) -> Case:
     value = to_json(test_input)
-    return Case(name or to_text(value, MAX_ID_CHARS), (Turn(value),))
+    return Case(id=name or to_text(value, MAX_ID_CHARS), turns=(Turn(value),))
 
 
 def _case_from_dict(data: Any) -> Case:

@@ -131,7 +131,7 @@ class Application(BaseAgent):
     async def observe(self, item: ApplicationInput, limits: TrialLimits, watchdog: Watchdog) -> ObservedCall:
         """Call the application with a timeout, retry transient failures, and record the call."""
         inputs = tuple(NamedData(name, value) for name, value in (item.inputs or {}).items())
-        case = Case("input", (Turn(to_json(item.evaluable.input)),), inputs=inputs)
+        case = Case(id="input", turns=(Turn(to_json(item.evaluable.input)),), inputs=inputs)
         one_call = _OneCall(self, item)
         answer = await converse(one_call, case, limits, NO_OPTIONS.backoff, watchdog, lambda: ScriptedUser(case))
         return ObservedCall(answer, one_call.error)
@@ -240,7 +240,7 @@ class TracedRun:
 
 async def trace_application(agent: BaseAgent, arguments: Mapping[str, Json]) -> TracedRun:
     """Call the application with `arguments`, as a trial would, and trace it, including the values it wraps."""
-    case = Case("once", (Turn(dict(arguments)),))
+    case = Case(id="once", turns=(Turn(dict(arguments)),))
     if (reason := agent.check(case)) is not None:
         raise UsageError(reason)
     problem = None

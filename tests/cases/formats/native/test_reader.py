@@ -123,7 +123,7 @@ def test_every_key_of_a_case_has_an_effect(case: Callable[..., Case]) -> None:
     )
     [turn] = given.turns
     assert (given.id, given.description, given.tags, given.skip) == ("12", "d", ("t",), "later")
-    assert turn.expected == Expected(None, Keywords(("w",)), (), ("c",))
+    assert turn.expected == Expected(None, contains=Keywords(("w",)), tools=(), context=("c",))
     assert turn.retrieval_context == ("p",)
     assert turn.files == (
         AttachedFile("f.pdf"),

@@ -46,7 +46,7 @@ def test_a_suite_comes_back_from_a_file_as_it_was(ending: str) -> None:
 
 
 def test_suites_are_joined_with_their_own_evaluators_and_ids_of_their_own() -> None:
-    first = Suite("one", (Case("a", (Turn("x", Expected("x")),)),), evaluators=(EvaluatorSpec("ExactMatch"),))
+    first = Suite("one", (Case(id="a", turns=(Turn("x", Expected("x")),)),), evaluators=(EvaluatorSpec("ExactMatch"),))
     second = replace(first, name="two", evaluators=(EvaluatorSpec("LevenshteinMatch"),), agent="app.py:agent")
     written = write_text([first, second])
     joined = read(written.text, ".yaml")
@@ -58,7 +58,7 @@ def test_suites_are_joined_with_their_own_evaluators_and_ids_of_their_own() -> N
 
 def test_an_argument_that_a_file_cannot_give_is_reported() -> None:
     spec = EvaluatorSpec("checks.py:Judge", {"threshold": 3, "depth": 2})
-    written = write_text([Suite("s", (Case("a", (Turn("x"),)),), evaluators=(spec,))])
+    written = write_text([Suite("s", (Case(id="a", turns=(Turn("x"),)),), evaluators=(spec,))])
     assert any("argument 'threshold' of evaluator 'Judge'" in loss for loss in written.losses)
     assert read(written.text, ".yaml").evaluators == (EvaluatorSpec("checks.py:Judge", {"depth": 2}),)
 
@@ -67,5 +67,5 @@ def test_values_that_only_python_has_are_written_as_data() -> None:
     import datetime
 
     turn = Turn({"when": datetime.date(2024, 1, 2), "set": {3, 1}}, Expected("x"))
-    written = write_text([Suite("s", (Case("a", (turn,), evaluators=(EvaluatorSpec("ExactMatch"),)),))])
+    written = write_text([Suite("s", (Case(id="a", turns=(turn,), evaluators=(EvaluatorSpec("ExactMatch"),)),))])
     assert read(written.text, ".yaml").cases[0].turns[0].input == {"when": "2024-01-02", "set": [1, 3]}

@@ -136,7 +136,7 @@ def read_case(document: Document, data: Json, pointer: Pointer, defaults: tuple[
     """One case; `defaults` are the suite's evaluators, which a case inherits, extends with `...`, or replaces."""
     fields = Fields(document, data, pointer)
     if not fields.valid:
-        return Case(_default_id(pointer), ())
+        return Case(id=_default_id(pointer), turns=())
     fields.accept_old_key("doubles", "mocks")
     scenario = read_scenario(fields) if fields.has("scenario") else None
     turns = _read_turns(fields, defaults) if scenario is None else _read_simulated(fields, defaults, scenario)
@@ -242,7 +242,15 @@ def _read_turn(fields: Fields, defaults: tuple[EvaluatorSpec, ...], *, whole_cas
     entries = fields.take("evaluators")
     specs = None if entries is None else read_specs(document, entries, fields.at("evaluators"), defaults=defaults)
     metadata = fields.mapping("metadata", {})
-    return Turn(message, expected, specs, context, files, metadata, fields.extensions())
+    return Turn(
+        message,
+        expected,
+        evaluators=specs,
+        retrieval_context=context,
+        files=files,
+        metadata=metadata,
+        extra=fields.extensions(),
+    )
 
 
 def _expected(fields: Fields) -> Expected:
