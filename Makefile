@@ -9,7 +9,7 @@ TOOLS := adk calibration deepeval holodeck mutation pixie
 # The tests start many short processes, which start faster if modules are compiled once.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test check lint types docs docs-check unit without-tools without-each-tool $(TOOLS:%=without-%) browser newest frameworks test-all index schema pictures benchmarks clean
+.PHONY: demo test check lint types docs docs-check unit without-tools without-each-tool $(TOOLS:%=without-%) browser newest frameworks test-all index schema pictures benchmarks peers-equal clean
 
 demo: $(VENV)/.installed
 	$(BIN)/python examples/demo.py demo-reports
@@ -79,11 +79,15 @@ pictures: $(VENV)/.ready browser
 	$(BIN)/python docs/terminal_picture.py docs/terminal.svg
 	$(BIN)/python docs/viewer_pictures.py docs/viewer
 
+# The tools that Proctor is compatible with, installed from PyPI, next to Proctor on the same inputs.
+peers-equal: $(VENV)/.ready
+	PYTHONPATH=scripts $(BIN)/python -m peers_equal
+
 benchmarks: $(VENV)/.ready
 	$(BIN)/python benchmarks/run.py
 
 clean:
-	rm -rf $(VENV) .nox site docs/generated .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache demo-reports .browser benchmarks/.venvs
+	rm -rf $(VENV) .nox site docs/generated .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache demo-reports .browser benchmarks/.venvs .venv-peers
 
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
