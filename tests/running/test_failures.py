@@ -33,6 +33,7 @@ class ReadTimeout(Exception):
         (StatusError(404), FailureKind.AGENT),
         (ExceptionGroup("both", [ConnectionError(), ValueError()]), FailureKind.AGENT),
         (AgentFailed("busy", transient=True), FailureKind.TRANSIENT),
+        (AgentFailed("no quota left", infrastructure=True), FailureKind.INFRASTRUCTURE),
         (ConnectionResetError(), FailureKind.TRANSIENT),
         (TimeoutError(), FailureKind.TRANSIENT),
         (StatusError(429), FailureKind.TRANSIENT),

@@ -71,12 +71,23 @@ class InvalidSuite(ProctorError):
 
 
 class AgentFailed(ProctorError):
-    """The agent could not answer. A `transient` failure is retried; if it persists, the outcome is an error."""
+    """The agent could not answer.
+
+    A `transient` failure is retried; if it persists, the outcome is an error. An `infrastructure` failure is not the
+    agent's either, but a retry would not help.
+    """
 
     def __init__(
-        self, message: str, *, transient: bool = False, retry_after: float | None = None, places: Sequence[str] = ()
+        self,
+        message: str,
+        *,
+        transient: bool = False,
+        infrastructure: bool = False,
+        retry_after: float | None = None,
+        places: Sequence[str] = (),
     ) -> None:
         self.transient = transient
+        self.infrastructure = infrastructure
         self.places = tuple(places)
         """Where in the user's files it happened, the outermost first, if it happened in another process."""
         self.retry_after = retry_after

@@ -72,6 +72,8 @@ def failure_of(error: BaseException) -> Failure:
     if isinstance(error, (ConversationInvalid, MissingInput, MockBypassed)):
         return Failure(FailureKind.INFRASTRUCTURE, str(error))
     kind = FailureKind.TRANSIENT if is_transient(error) else FailureKind.AGENT
+    if kind is FailureKind.AGENT and isinstance(error, AgentFailed) and error.infrastructure:
+        kind = FailureKind.INFRASTRUCTURE
     lost = isinstance(error, SessionLost)
     breaks = lost or bool(getattr(error, "breaks_session", False)) or isinstance(error, ConnectionError)
     return Failure(kind, failure_message(error), retry_after(error), breaks, lost)
