@@ -30,7 +30,10 @@ from proctor.gate.beliefs import BaselineRecord
 from proctor.gate.decision import Gate
 from proctor.results.comparison.compare import compare_runs
 from proctor.results.gate_result import GateVerdict
-from proctor.results.run import Outcome, Run, Score, SuiteInfo, Trial, TrialSummary
+from proctor.results.run import Run
+from proctor.results.score import Outcome, Score
+from proctor.results.suite_info import SuiteInfo
+from proctor.results.trial import Trial, TrialSummary
 from table import Row, at_most
 
 Rates = list[float]

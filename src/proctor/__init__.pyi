@@ -100,13 +100,9 @@ from proctor.compat.pixie.scorecard import (
 from proctor.results.comparison.comparison import (
     Comparison as Comparison,
 )
-from proctor.results.run import (
-    Outcome as Outcome,
-    Run as Run,
-    Score as Score,
-    ScoreThreshold as ScoreThreshold,
-    Trial as Trial,
-)
+from proctor.results.score import Outcome as Outcome, Score as Score
+from proctor.results.run import Run as Run, ScoreThreshold as ScoreThreshold
+from proctor.results.trial import Trial as Trial
 from proctor.results.verdict import (
     RunVerdict as RunVerdict,
     judge as judge,

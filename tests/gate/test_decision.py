@@ -12,7 +12,7 @@ from proctor.gate.beliefs import BaselineRecord
 from proctor.gate.decision import Gate, TrialRequest
 from proctor.gate.settings import GateSettings
 from proctor.results.gate_result import CaseStatus, GatedCaseResult, GateResult, GateVerdict
-from proctor.results.run import Outcome
+from proctor.results.score import Outcome
 
 ALWAYS = BaselineRecord(10, 10)
 

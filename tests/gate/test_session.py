@@ -12,7 +12,10 @@ from proctor.gate.beliefs import BaselineRecord
 from proctor.gate.session import GateSession
 from proctor.gate.settings import GateSettings
 from proctor.results.gate_result import CaseStatus, GateResult, GateVerdict
-from proctor.results.run import Outcome, Run, Score, SuiteInfo, Trial, TrialSummary
+from proctor.results.run import Run
+from proctor.results.score import Outcome, Score
+from proctor.results.suite_info import SuiteInfo
+from proctor.results.trial import Trial, TrialSummary
 from proctor.results.verdict import verdict
 
 PASSED, FAILED, ERROR = Outcome.PASSED, Outcome.FAILED, Outcome.ERROR

@@ -19,7 +19,8 @@ from proctor.cases.suite import Criteria
 from proctor.reporting import build_findings, junit
 from proctor.reporting.build_findings import MAX_ANNOTATIONS, annotation_lines, findings
 from proctor.results.gate_result import GatedSuite, GateResult, GateVerdict, SuiteWideResult
-from proctor.results.run import QuarantinedCase, Run
+from proctor.results.run import Run
+from proctor.results.suite_info import QuarantinedCase
 from proctor.results.verdict import verdict
 
 YAML = """name: support

@@ -10,7 +10,7 @@ from proctor.cases.suite import Case, EvaluatorSpec, Expected, ExpectedCall, Sui
 from proctor.reporting.analysis import analyze
 from proctor.reporting.call_pairs import CallFit, call_findings, pair_calls
 from proctor.reporting.explain import as_text, explain
-from proctor.results.run import Trial
+from proctor.results.trial import Trial
 
 LOOKED_UP = ToolCall("look_up", {"id": 7})
 REFUNDED = ToolCall("refund", {"id": 7})

@@ -13,7 +13,8 @@ from reporting_samples import ERROR, FAILED, HOSTILE, PASSED, OnePass, make_run,
 import proctor
 from proctor.agents.reply import Reply, ToolCall, Usage
 from proctor.reporting import json_report
-from proctor.results.run import Score, Trial
+from proctor.results.score import Score
+from proctor.results.trial import Trial
 from proctor.results.verdict import verdict
 
 SCHEMA = json.loads((Path(proctor.__file__).parent / "schemas" / "report.schema.json").read_text(encoding="utf-8"))
@@ -48,7 +49,13 @@ def test_every_field_of_a_trial_is_in_the_report() -> None:
     kept = {field.name for field in fields(Reply)} - {"raw"}
 
     # A trace can be a thousand times as long as the rest; `proctor trace export` has it.
-    assert {field.name for field in fields(Trial)} - {"spans", "original", "ended_early", "arm"} <= entry.keys()
+    assert {field.name for field in fields(Trial)} - {
+        "spans",
+        "original",
+        "ended_early",
+        "arm",
+        "end_reason",
+    } <= entry.keys()
     assert {field.name for field in fields(Score)} <= entry["scores"][0].keys()
     assert kept <= entry["replies"][0].keys()
     assert {field.name for field in fields(ToolCall)} <= entry["replies"][0]["tool_calls"][0].keys()

@@ -19,7 +19,7 @@ from proctor.results.gate_result import (
     gate_from_json,
     gate_to_json,
 )
-from proctor.results.run import Outcome
+from proctor.results.score import Outcome
 
 RESULT = GateResult(
     verdict=GateVerdict.REGRESSION,

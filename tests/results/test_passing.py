@@ -17,7 +17,8 @@ import proctor
 from proctor.cases.suite import Criteria
 from proctor.cases.threshold import passes
 from proctor.results.judge_calibration import Calibration, LabelledScore
-from proctor.results.run import Outcome, ScoreRow, TrialSummary
+from proctor.results.score import Outcome, ScoreRow
+from proctor.results.trial import TrialSummary
 from proctor.results.verdict import case_outcome
 
 ALMOST = 0.7999999999999999

@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from proctor.results.comparison.comparison import PassCount
-from proctor.results.run import Outcome, Run, Score
+from proctor.results.run import Run
+from proctor.results.score import Outcome, Score
 
 
 def test_gates_is_the_old_name_of_the_opposite_of_report_only() -> None:

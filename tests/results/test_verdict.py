@@ -11,7 +11,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from proctor.cases.suite import Criteria
-from proctor.results.run import Outcome, Run, Score, ScoreRow, SuiteInfo, TrialSummary
+from proctor.results.run import Run
+from proctor.results.score import Outcome, Score, ScoreRow
+from proctor.results.suite_info import SuiteInfo
+from proctor.results.trial import TrialSummary
 from proctor.results.verdict import RunVerdict, SuiteVerdict, case_outcome, suite_verdict, trial_outcome, verdict
 
 PASSED, FAILED, ERROR, SKIPPED, PENDING = Outcome

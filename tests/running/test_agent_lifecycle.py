@@ -15,7 +15,7 @@ from proctor.agents.agent import BaseAgent, Session
 from proctor.agents.reply import Reply
 from proctor.base.errors import AgentFailed
 from proctor.cases.suite import Case, Turn
-from proctor.results.run import Outcome
+from proctor.results.score import Outcome
 from proctor.running.agent_lifecycle import AgentNotStarted, running_agent
 
 

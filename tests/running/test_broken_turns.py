@@ -25,7 +25,8 @@ from proctor.cases.suite import Case, Expected, ExpectedCall, Turn
 from proctor.reporting.explain import explain
 from proctor.reporting.html import report_page as html
 from proctor.reporting.markdown import report as markdown
-from proctor.results.run import Outcome, Trial
+from proctor.results.score import Outcome
+from proctor.results.trial import Trial
 from proctor.running.rescore import rescore
 from proctor.running.settings import RunOptions
 

@@ -11,7 +11,7 @@ import pytest
 from engine_helpers import case, outcomes, run, suite
 
 from proctor.cases.suite import EvaluatorSpec
-from proctor.results.run import Outcome
+from proctor.results.score import Outcome
 from proctor.results.store.run_files import import_run
 from proctor.results.store.store import DATABASE_FILE, Store
 from proctor.running.rescore import rescore

@@ -8,7 +8,7 @@ import pytest
 
 from proctor.agents.trial_context import MockBypassed
 from proctor.base.errors import AgentFailed, AgentRaised, UnreadableReply
-from proctor.results.run import Outcome
+from proctor.results.score import Outcome
 from proctor.running.failures import ConversationInvalid, FailureKind, SessionLost, backoff_seconds, failure_of
 from proctor.tracing.wrap import MissingInput
 

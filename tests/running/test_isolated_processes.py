@@ -14,7 +14,7 @@ from engine_helpers import case, cases, only, run, suite, trials_of
 
 from proctor import Reply
 from proctor.cases.suite import Case, Turn
-from proctor.results.run import Outcome
+from proctor.results.score import Outcome
 
 
 class Diary:

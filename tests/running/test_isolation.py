@@ -9,7 +9,7 @@ from engine_helpers import case, cases, echo, forgetful_async, forgetful_sync, o
 
 import proctor
 from proctor.cases.suite import Case, Expected, NamedData, Turn
-from proctor.results.run import Outcome
+from proctor.results.score import Outcome
 
 
 @pytest.mark.parametrize("agent", [forgetful_async, forgetful_sync])

@@ -17,7 +17,8 @@ from judged_projects import judge_at, marks, write_project
 from proctor.base.errors import InvalidSuite
 from proctor.cases.formats.loading import load
 from proctor.cases.suite import EvaluatorSpec, Settings, Suite
-from proctor.results.run import Outcome, Run
+from proctor.results.run import Run
+from proctor.results.score import Outcome
 from proctor.results.store.store import Store
 from proctor.results.verdict import RunVerdict
 from proctor.running.rescore import rescore

@@ -15,7 +15,7 @@ from engine_helpers import case, cases, echo, only, outcomes, run, suite, trials
 
 import proctor
 from proctor.cases.suite import Criteria, EvaluatorSpec
-from proctor.results.run import Outcome
+from proctor.results.score import Outcome
 from proctor.results.store.store import Store
 from proctor.running.rescore import rescore
 from proctor.running.settings import RunOptions

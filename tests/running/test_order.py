@@ -13,7 +13,9 @@ from engine_helpers import case, cases, echo, echo_async, outcomes, run, suite, 
 
 from proctor.base.errors import InvalidSuite, UsageError
 from proctor.cases.suite import Case, Criteria, Settings, Suite
-from proctor.results.run import Outcome, Run, Trial
+from proctor.results.run import Run
+from proctor.results.score import Outcome
+from proctor.results.trial import Trial
 from proctor.results.verdict import RunVerdict
 
 

@@ -13,7 +13,8 @@ import proctor
 from proctor.cases.suite import Criteria, EvaluatorSpec
 from proctor.evaluators.evaluation import Evaluable, Evaluation
 from proctor.results.reasons import score_value
-from proctor.results.run import Outcome, Score, ScoreThreshold
+from proctor.results.run import ScoreThreshold
+from proctor.results.score import Outcome, Score
 from proctor.results.store.store import Store
 
 ME = "test_own_verdict"

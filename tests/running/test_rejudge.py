@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from proctor.cases.formats.loading import load
-from proctor.results.run import Outcome
+from proctor.results.score import Outcome
 from proctor.results.store.store import Store
 from proctor.running.rescore import rejudge
 from proctor.running.run import RunRequest, run_suites

@@ -11,7 +11,8 @@ from engine_helpers import EXACT, case, cases, echo, only, outcomes, run, suite,
 from proctor.base.errors import InvalidSuite, StoreError
 from proctor.cases.formats.loading import load
 from proctor.cases.suite import Case, Criteria, EvaluatorSpec, Expected, Settings, Turn
-from proctor.results.run import Outcome, Run, StoredVerdict
+from proctor.results.run import Run, StoredVerdict
+from proctor.results.score import Outcome
 from proctor.results.store.store import Store
 from proctor.results.verdict import RunVerdict
 from proctor.running.rescore import rescore

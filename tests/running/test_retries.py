@@ -13,7 +13,7 @@ from engine_helpers import case, only, outcomes, run, suite
 
 from proctor.agents.reply import Reply, Usage
 from proctor.base.errors import AgentFailed
-from proctor.results.run import Outcome
+from proctor.results.score import Outcome
 
 
 class Overloaded(Exception):

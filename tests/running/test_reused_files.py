@@ -8,7 +8,7 @@ import pytest
 from engine_helpers import only, run, suite
 
 from proctor.cases.suite import AttachedFile, Case, Expected, Suite, Turn
-from proctor.results.run import Outcome
+from proctor.results.score import Outcome
 from proctor.running.rescore import rescore
 from proctor.running.review.approving import proposals
 from proctor.running.settings import RunOptions

@@ -10,7 +10,7 @@ from judge_server import ModelRequest, judge_server
 from judged_projects import judge_at
 
 from proctor.cases.suite import Case, EvaluatorSpec, Expected, Suite, Turn
-from proctor.results.run import Outcome
+from proctor.results.score import Outcome
 from proctor.running.run import RunRequest, run_suites
 from proctor.running.settings import RunOptions
 

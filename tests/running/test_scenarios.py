@@ -17,8 +17,10 @@ from proctor.cases.scenario import Scenario
 from proctor.cases.suite import Case, EvaluatorSpec, Settings, Suite, Turn
 from proctor.judging.call_log import log_call
 from proctor.judging.judge import JudgeCall
-from proctor.results.run import Outcome, Run, RunStatus, Trial
+from proctor.results.run import Run, RunStatus
+from proctor.results.score import Outcome
 from proctor.results.store.store import Store
+from proctor.results.trial import Trial
 from proctor.running.rescore import rescore
 from proctor.running.run import RunRequest, run_suites
 from proctor.running.settings import RunOptions

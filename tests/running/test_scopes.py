@@ -7,7 +7,8 @@ from engine_helpers import case, cases, echo, only, run, suite
 
 from proctor.cases.suite import Case, Criteria, EvaluatorSpec, Expected, Turn
 from proctor.evaluators.evaluation import Evaluable, Evaluation
-from proctor.results.run import Outcome, Trial
+from proctor.results.score import Outcome
+from proctor.results.trial import Trial
 
 ME = "test_scopes"
 

@@ -14,7 +14,8 @@ from engine_helpers import case, echo, finish, only, outcomes, run, spawn, suite
 
 from proctor.cases.suite import Case, Criteria, EvaluatorSpec, Expected, NamedData, Turn
 from proctor.evaluators.evaluation import Evaluable, Evaluation, EvaluationPending, NothingToCompare
-from proctor.results.run import Outcome, Score, Trial
+from proctor.results.score import Outcome, Score
+from proctor.results.trial import Trial
 
 ME = "test_score"
 

@@ -9,8 +9,9 @@ import pytest
 from engine_helpers import case, cases, echo, outcomes, run, suite, trials_of
 
 from proctor.base.errors import StoreError
-from proctor.results.run import Outcome, Trial
+from proctor.results.score import Outcome
 from proctor.results.store.store import DATABASE_FILE, Store
+from proctor.results.trial import Trial
 
 
 class Looks:

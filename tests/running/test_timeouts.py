@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from engine_helpers import case, cases, finish, only, outcomes, run, spawn, suite, trials_of
 
-from proctor.results.run import Outcome
+from proctor.results.score import Outcome
 
 SCRIPT = """
 import json, sys

@@ -9,7 +9,8 @@ from proctor.agents.reply import Reply
 from proctor.base.json_data import UNSET
 from proctor.cases.suite import Case, Criteria, EvaluatorSpec, Expected, NamedData, Settings, Suite, Turn
 from proctor.evaluators.evaluation import Evaluable
-from proctor.results.run import Outcome, Score, Trial
+from proctor.results.score import Outcome, Score
+from proctor.results.trial import Trial
 
 EXACT = (EvaluatorSpec("ExactMatch"),)
 START = 1_767_225_600.0
@@ -52,16 +53,17 @@ def trial(
     outcome: Outcome = Outcome.PASSED,
     answer: str | None = "Five days.",
     *scores: Score,
+    reason: str = "",
     **rest: Any,
 ) -> Trial:
     """A trial of a case, or of the simplest case with that id; without scores, ExactMatch has the outcome."""
     if isinstance(of, str):
         of = single(of, output="Five days.")
-    if not scores and outcome in (Outcome.PASSED, Outcome.FAILED) and not rest.get("reason"):
+    if not scores and outcome in (Outcome.PASSED, Outcome.FAILED) and not reason:
         scores = (score(outcome, float(outcome is Outcome.PASSED)),)
     fields = {"number": 1, "position": 0, "started_at": START, "duration_ms": 120.0, "suite": "support", **rest}
     fields.setdefault("replies", () if answer is None else (Reply(answer),))
-    return Trial(case=of, outcome=outcome, scores=scores, **fields)
+    return Trial(case=of, outcome=outcome, scores=scores, end_reason=reason, **fields)
 
 
 def evaluable(output: Any, question: Any = "What is asked?", expectation: Any = UNSET, **more: Any) -> Evaluable:

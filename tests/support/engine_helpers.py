@@ -15,7 +15,9 @@ from builders import EXACT, case, cases, suite  # noqa: F401  the tests of the e
 
 import proctor
 from proctor.cases.suite import Suite
-from proctor.results.run import Outcome, Run, Trial
+from proctor.results.run import Run
+from proctor.results.score import Outcome
+from proctor.results.trial import Trial
 from proctor.results.verdict import RunVerdict
 from proctor.running.run import RunRequest, run_suites
 from proctor.running.settings import RunOptions

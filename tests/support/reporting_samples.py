@@ -15,7 +15,10 @@ from builders import START, score, single, trial
 from proctor.agents.reply import Reply, ToolCall, Usage
 from proctor.cases.matchers import Equals, Regex
 from proctor.cases.suite import Case, Criteria, Expected, ExpectedCall, Keywords, NamedData, Turn
-from proctor.results.run import Outcome, Run, SuiteInfo, Trial, TrialSummary
+from proctor.results.run import Run
+from proctor.results.score import Outcome
+from proctor.results.suite_info import SuiteInfo
+from proctor.results.trial import Trial, TrialSummary
 from proctor.results.verdict import verdict
 
 PASSED, FAILED, ERROR, SKIPPED, PENDING = Outcome

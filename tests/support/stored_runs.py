@@ -10,8 +10,10 @@ from reporting_samples import START, make_run, trial
 
 from proctor.agents.reply import Reply, ToolCall, Usage
 from proctor.cases.suite import Case, Expected, Turn
-from proctor.results.run import Outcome, RunStatus, Score, Trial
+from proctor.results.run import RunStatus
+from proctor.results.score import Outcome, Score
 from proctor.results.store.store import Store
+from proctor.results.trial import Trial
 from proctor.results.verdict import record_verdict, verdict
 
 FIRST, SECOND = "20260101-000000-aaaaaa", "20260102-000000-bbbbbb"

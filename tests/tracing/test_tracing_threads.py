@@ -18,7 +18,7 @@ from proctor.agents.tool_mocks import ToolMocks
 from proctor.agents.trial_context import MockBypassed, TrialContext, running_trial, take_stray_calls
 from proctor.agents.turn_recorder import TurnRecorder
 from proctor.cases.suite import Case, ToolMock, Turn
-from proctor.results.run import Outcome
+from proctor.results.score import Outcome
 from proctor.tracing.capture import capture_traces, suppress_tracing
 from proctor.tracing.observe import observe
 from proctor.tracing.thread_context import carry_context_into_pools

@@ -22,7 +22,7 @@ from proctor.reporting.html import environment, report_page
 from proctor.reporting.html.notebook import NotebookProgress, _progress, comparison_html, run_html
 from proctor.reporting.html.run_view import AgentsView, GateView, NamedValue
 from proctor.results.comparison.compare import compare_runs
-from proctor.results.run import Outcome
+from proctor.results.score import Outcome
 from proctor.tracing.spans import AssistantMessage, LLMSpan, ObserveSpan, TextContent, UserMessage
 from proctor.viewer import compare_page
 

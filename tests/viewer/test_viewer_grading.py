@@ -15,7 +15,7 @@ from served_viewer import TOKEN, serve_viewer
 from stored_runs import FIRST, SECOND, store_run, two_runs
 
 from proctor.cli import main
-from proctor.results.run import Outcome
+from proctor.results.score import Outcome
 from proctor.results.store.store import Store
 
 JUDGED = {"judge": {"model": "openai:gpt-5-mini", "calls": []}}

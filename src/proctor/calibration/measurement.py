@@ -25,7 +25,7 @@ from proctor.judging.judges import Judges
 from proctor.judging.panel import Panel
 from proctor.judging.session import JudgeSession, judge_session
 from proctor.results.judge_calibration import Calibration, Calibrations, LabelledScore, prompt_versions
-from proctor.results.run import Outcome
+from proctor.results.score import Outcome
 from proctor.results.store.judge_cache import StoredJudgeCalls
 from proctor.results.store.store import Store
 from proctor.running.scoring import outcome_of_exception

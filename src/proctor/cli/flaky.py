@@ -20,7 +20,7 @@ from proctor.gate.baseline import BaselineLine, CaseBaseline, baseline_path, lin
 from proctor.gate.flakiness import VarianceSplit, flaky_cases, split_variance
 from proctor.reporting.wording import duration, money, plural
 from proctor.results.judge_usage import judge_name
-from proctor.results.run import Outcome
+from proctor.results.score import Outcome
 from proctor.results.store.store import DATABASE_FILE, Store
 from proctor.running.rescore import rejudge
 

@@ -23,9 +23,10 @@ from proctor.reporting.plots import sparkline
 from proctor.reporting.terminal.screen import supports_unicode
 from proctor.reporting.wording import plural
 from proctor.results.history import SuiteHistoryEntry, suite_history, suite_names
-from proctor.results.run import Run, RunStatus, SuiteInfo, quarantine_to_json
+from proctor.results.run import Run, RunStatus
 from proctor.results.store.run_files import display_name, export_run, import_run, open_run, read_lines
 from proctor.results.store.store import Store
+from proctor.results.suite_info import SuiteInfo, quarantine_to_json
 
 UNFINISHED = ("interrupted", "died", "running")
 

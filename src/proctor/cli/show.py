@@ -25,10 +25,12 @@ from proctor.reporting.judge_report import judged_scores, print_judge_calls, sim
 from proctor.reporting.reporters import refuse_overwriting, write_reports
 from proctor.reporting.terminal.progress import PlainTerminal
 from proctor.reporting.terminal.screen import SafeStream, escape_control, is_terminal, screen_for, supports_unicode
-from proctor.results.run import Outcome, Run, Trial, Trials
+from proctor.results.run import Run
+from proctor.results.score import Outcome
 from proctor.results.store.judge_cache import StoredJudgeCalls
 from proctor.results.store.run_files import open_run
 from proctor.results.store.store import Store
+from proctor.results.trial import Trial, Trials
 from proctor.results.verdict import RunVerdict, verdict, verdict_on_part
 
 

@@ -25,9 +25,11 @@ from proctor.cases.formats.loading import BASELINE_SUFFIX
 from proctor.cases.identity import CaseAddress, content_key
 from proctor.gate.beliefs import BaselineRecord
 from proctor.results.gate_result import CaseStatus
-from proctor.results.run import Outcome, Run, RunStatus, TrialSummary
+from proctor.results.run import Run, RunStatus
+from proctor.results.score import Outcome
 from proctor.results.statistics import Estimate, share_of
 from proctor.results.store.store import Store
+from proctor.results.trial import TrialSummary
 
 VERSION = 1
 PROJECT_BASELINE = "proctor" + BASELINE_SUFFIX

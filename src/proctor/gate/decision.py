@@ -40,7 +40,7 @@ from proctor.gate.suspect_test import (
     probability_any_crosses,
 )
 from proctor.results.gate_result import NEW_ARM, CaseStatus, GatedCaseResult, GateResult, GateVerdict, SuiteWideResult
-from proctor.results.run import Outcome
+from proctor.results.score import Outcome
 
 SUSPECTS_SHARE = 0.33
 """The share of alpha that is spent on all suspects together; `SUITE_TEST_SHARES` has the others."""

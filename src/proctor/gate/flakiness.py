@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from statistics import fmean, variance
 
 from proctor.gate.baseline import Baseline, BaselineLine, CaseBaseline
-from proctor.results.run import Outcome
+from proctor.results.score import Outcome
 
 
 def flaky_cases(baseline: Iterable[BaselineLine], current: Iterable[BaselineLine] = ()) -> list[CaseBaseline]:

@@ -21,7 +21,7 @@ from proctor.gate.baseline import CaseBaseline, SampleStats
 from proctor.gate.beliefs import BaselineRecord, SuitePrior
 from proctor.gate.decision import Gate
 from proctor.gate.settings import SUITE_TEST_SHARES, GateSettings
-from proctor.results.run import Outcome
+from proctor.results.score import Outcome
 
 ASSUMED_RATE = 0.9
 ASSUMED_TRIALS = 10

@@ -17,8 +17,10 @@ from proctor.gate.verdict import overall_verdict
 from proctor.results.comparison.alignment import most_similar_trials
 from proctor.results.comparison.divergence import Divergence
 from proctor.results.gate_result import NEW_ARM, CaseStatus, GateResult
-from proctor.results.run import Outcome, Run, Trial, TrialSummary
+from proctor.results.run import Run
+from proctor.results.score import Outcome
 from proctor.results.store.store import Store
+from proctor.results.trial import Trial, TrialSummary
 from proctor.results.verdict import SuiteVerdict, suite_verdict
 
 PASSING_TRIALS = 5

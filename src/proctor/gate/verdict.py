@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from proctor.results.gate_result import CaseStatus, GatedCaseResult, GatedSuite, GateResult, GateVerdict
-from proctor.results.run import Outcome, SuiteInfo
+from proctor.results.score import Outcome
+from proctor.results.suite_info import SuiteInfo
 from proctor.results.verdict import SuiteVerdict
 
 MAX_NAMES = 3

@@ -30,7 +30,7 @@ from proctor.mutation.scoring import (
     judges_within_budget,
     observed_parts,
 )
-from proctor.results.run import Outcome
+from proctor.results.score import Outcome
 from proctor.running.plan import PlannedSuite, PlannedTrial
 from proctor.running.rescore import RescorePlan, plan_rescore
 from proctor.running.reuse import conversation_result

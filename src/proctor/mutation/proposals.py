@@ -27,7 +27,7 @@ from proctor.mutation.findings import Proposal
 from proctor.mutation.mutants import Mutant
 from proctor.mutation.scoring import MutantScorer
 from proctor.mutation.text_changes import DATE, NUMBER, UNIT, number_value
-from proctor.results.run import Outcome
+from proctor.results.score import Outcome
 from proctor.running.conversation import ConversationResult
 from proctor.running.plan import PlannedSuite, PlannedTrial, make_plan
 from proctor.running.settings import RunOptions

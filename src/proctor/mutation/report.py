@@ -14,7 +14,7 @@ from proctor.mutation.findings import KillRate, MutantResult, MutantStatus, Muta
 from proctor.reporting.html import environment
 from proctor.reporting.markdown.escaping import code, fence, inline, row, table_head
 from proctor.reporting.wording import plural
-from proctor.results.run import Outcome
+from proctor.results.score import Outcome
 from proctor.results.statistics import Estimate
 
 SCHEMA = "proctor.mutation/1"

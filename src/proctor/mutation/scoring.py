@@ -17,7 +17,7 @@ from proctor.evaluators.registry import ResolvedEvaluator
 from proctor.judging.budget import Budget
 from proctor.judging.judges import Judges
 from proctor.results.judge_usage import JUDGE_DETAIL as JUDGED
-from proctor.results.run import Outcome, Score
+from proctor.results.score import Outcome, Score
 from proctor.results.store.judge_cache import StoredJudgeCalls
 from proctor.running.conversation import ConversationResult
 from proctor.running.plan import PlannedSuite, PlannedTrial

@@ -28,7 +28,10 @@ from proctor.plugin.trial_output import (
     trial_title,
 )
 from proctor.reporting.wording import counts_text
-from proctor.results.run import Outcome, Run, SuiteInfo, Trial, TrialSummary
+from proctor.results.run import Run
+from proctor.results.score import Outcome
+from proctor.results.suite_info import SuiteInfo
+from proctor.results.trial import Trial, TrialSummary
 from proctor.results.verdict import RunVerdict, verdict
 from proctor.running.assertions.agent_runner import AgentRun, AgentRunner, with_source
 

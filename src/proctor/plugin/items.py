@@ -25,7 +25,8 @@ from proctor.plugin.trial_output import (
 )
 from proctor.reporting.terminal.screen import escape_line
 from proctor.results.reasons import headline_reason, score_value
-from proctor.results.run import Outcome, Trial
+from proctor.results.score import Outcome
+from proctor.results.trial import Trial
 from proctor.running.plan import PlannedTrial
 
 

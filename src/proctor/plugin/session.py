@@ -28,7 +28,8 @@ from proctor.plugin.session_run import ProcessSummary, SessionRun, TrialKey
 from proctor.plugin.settings import SessionSettings
 from proctor.plugin.startup import SESSION
 from proctor.plugin.trial_output import TrialError
-from proctor.results.run import Run, Trial
+from proctor.results.run import Run
+from proctor.results.trial import Trial
 from proctor.results.verdict import RunVerdict
 from proctor.running.assertions.agent_runner import AgentRun
 from proctor.running.plan import Plan, PlannedSuite, PlannedTrial

@@ -14,7 +14,8 @@ from proctor.plugin.trial_output import trial_details
 from proctor.reporting.judge_report import judge_lines
 from proctor.reporting.terminal.screen import escape_line, escape_unencodable
 from proctor.reporting.wording import STYLES, counts_text, money, pass_rate_text, plural
-from proctor.results.run import Outcome, Run
+from proctor.results.run import Run
+from proctor.results.score import Outcome
 from proctor.results.verdict import RunVerdict, SuiteVerdict
 from proctor.running.assertions.agent_runner import AgentRun
 

@@ -24,9 +24,11 @@ from proctor.cases.suite import Suite
 from proctor.judging.choosing import judge_record
 from proctor.plugin.session_answers import SessionAnswers, SessionId, lock_folder, lock_key, session_row
 from proctor.results.judge_usage import JudgeUsage
-from proctor.results.run import Run, RunStatus, SuiteInfo, Trial
+from proctor.results.run import Run, RunStatus
 from proctor.results.store.encoding import CODEC
 from proctor.results.store.store import Store
+from proctor.results.suite_info import SuiteInfo
+from proctor.results.trial import Trial
 from proctor.results.verdict import RunVerdict, record_verdict, verdict
 from proctor.running.execution import execute
 from proctor.running.plan import Plan, PlannedSuite, PlannedTrial, make_plan

@@ -14,7 +14,8 @@ from proctor.reporting.explain import BRIEF, FULL, answer_text, as_text, explain
 from proctor.reporting.terminal.screen import escape_control, escape_line, escape_unencodable
 from proctor.reporting.wording import trial_name
 from proctor.results.reasons import headline_reason
-from proctor.results.run import Outcome, Trial
+from proctor.results.score import Outcome
+from proctor.results.trial import Trial
 
 ERROR_NOTE = "Infrastructure or evaluator error, not an agent failure."
 REUSED_NOTE = "The answer is from an earlier session: agent and input are unchanged (--proctor-reuse)."
@@ -94,8 +95,8 @@ def answer_lines(trial: Trial, symbols: dict[str, str]) -> Iterator[str]:
         text = shorten(answer_text(last), MAX_VALUE_CHARS)
         if text or last.error is None:
             yield f"{symbols['answer']} {text or '(an empty answer)'}{'' if last.error is None else ' (incomplete)'}"
-    if trial.reason:
-        yield f"{symbols['bad']} {shorten(trial.reason, MAX_VALUE_CHARS)}"
+    if trial.end_reason:
+        yield f"{symbols['bad']} {shorten(trial.end_reason, MAX_VALUE_CHARS)}"
 
 
 def terminal_symbols() -> dict[str, str]:

@@ -17,8 +17,10 @@ from proctor.base.json_data import Json, to_json
 from proctor.reporting.failure_causes import FailureCause, FailureCauses, TrialReference
 from proctor.reporting.markdown.escaping import code, inline
 from proctor.reporting.wording import counts_text, duration, money, pass_rate_text, plural, trial_name
-from proctor.results.run import Outcome, Run, ScoreRow, TrialSummary
+from proctor.results.run import Run
+from proctor.results.score import Outcome, ScoreRow
 from proctor.results.statistics import Estimate, estimate, mean
+from proctor.results.trial import TrialSummary
 from proctor.results.verdict import CaseVerdict, RunVerdict
 
 MAX_LISTED_CASES = 10

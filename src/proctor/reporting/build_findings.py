@@ -20,7 +20,8 @@ from proctor.reporting.failing_cases import case_positions_in, failing_cases
 from proctor.reporting.terminal.screen import escape_control
 from proctor.reporting.wording import plural
 from proctor.results.gate_result import CaseStatus, GatedCaseResult, GateResult, GateVerdict
-from proctor.results.run import Outcome, Run
+from proctor.results.run import Run
+from proctor.results.score import Outcome
 from proctor.results.verdict import RunVerdict, expired_quarantine_text
 
 MAX_GATE_CASES = 30

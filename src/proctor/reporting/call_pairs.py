@@ -19,7 +19,8 @@ from proctor.cases.suite import ExpectedCall
 from proctor.evaluators.tools.calls import expand_counts, match_matrix, name_matrix, wrong_arguments
 from proctor.evaluators.tools.differences import Fault, differences
 from proctor.evaluators.tools.pairing import best_pairs
-from proctor.results.run import Outcome, Score, Trial
+from proctor.results.score import Outcome, Score
+from proctor.results.trial import Trial
 
 MAX_COMPARED_CALLS = 100
 """More calls than this in one turn are listed without comparing them."""

@@ -27,7 +27,8 @@ from proctor.results.comparison.comparison import (
     ResourceRatio,
     p_text,
 )
-from proctor.results.run import Outcome, Run
+from proctor.results.run import Run
+from proctor.results.score import Outcome
 
 CHANGE_TITLES = {
     Change.BROKEN: "Broken",

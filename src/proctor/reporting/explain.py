@@ -19,7 +19,8 @@ from proctor.reporting.call_pairs import CallFit, CallPair, call_findings, pair_
 from proctor.reporting.wording import judge_title
 from proctor.results.judge_usage import judge_name
 from proctor.results.reasons import is_cause, score_value
-from proctor.results.run import Outcome, Score, Trial
+from proctor.results.score import Outcome, Score
+from proctor.results.trial import Trial
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +67,8 @@ def explain(trial: Trial, detail: DetailLevel = BRIEF) -> list[Fact]:
             facts.append(Fact("turn", f"{index + 1} of {len(turns)}"))
         facts.extend(_turn_facts(trial, index, detail))
     facts.extend(_state_facts(trial, detail))
-    if trial.reason:
-        facts.append(Fact("reason", shorten(trial.reason, detail.value)))
+    if trial.end_reason:
+        facts.append(Fact("reason", shorten(trial.end_reason, detail.value)))
     facts.extend(_score_facts(trial.scores, detail))
     return facts
 

@@ -17,7 +17,10 @@ from proctor.reporting.explain import answer_text, call_text, expected_call_text
 from proctor.reporting.failure_causes import Signature, signature
 from proctor.reporting.wording import passed_text
 from proctor.results.reasons import deciding_score, headline_reason, reason_order
-from proctor.results.run import Outcome, Run, SuiteInfo, Trial
+from proctor.results.run import Run
+from proctor.results.score import Outcome
+from proctor.results.suite_info import SuiteInfo
+from proctor.results.trial import Trial
 from proctor.results.verdict import CaseVerdict, RunVerdict
 
 FAILED_OR_ERROR = (Outcome.FAILED, Outcome.ERROR)
@@ -222,8 +225,13 @@ def _divergence(trial: Trial | None) -> dict[str, Json] | None:
         for pair in pairs:
             if pair.fit in MISMATCHES:
                 return {"turn": index + 1, "kind": f"call {pair.fit}", **_sides(pair)}
-    if trial.reason and not trial.is_answered:
-        return {"turn": len(trial.replies) + 1, "kind": "no answer", "expected": None, "got": trial.reason[:MAX_TEXT]}
+    if trial.end_reason and not trial.is_answered:
+        return {
+            "turn": len(trial.replies) + 1,
+            "kind": "no answer",
+            "expected": None,
+            "got": trial.end_reason[:MAX_TEXT],
+        }
     score = deciding_score(trial.scores)
     if score is None:
         return None

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from proctor.base.json_data import Json
 from proctor.reporting.call_pairs import CallFit, pair_calls, turn_faults
 from proctor.results.reasons import deciding_score, headline_reason
-from proctor.results.run import Outcome, Score, Trial
+from proctor.results.score import Outcome, Score
+from proctor.results.trial import Trial
 
 MAX_EXAMPLES = 5
 MAX_CAUSE = 160
@@ -145,9 +146,9 @@ def signature(trial: Trial) -> Signature:
     evaluators = dict.fromkeys(s.evaluator for s in trial.scores if not s.report_only and s.outcome is trial.outcome)
     score = deciding_score(trial.scores)
     turn = _turn(trial, None if score is None else score.turn)
-    reason = trial.reason or ("" if score is None else score.reasoning)
-    tool, fault = ("", "") if trial.reason else _tool_fault(trial, score, turn)
-    if error := error_class(reason) if trial.outcome is Outcome.ERROR or trial.reason else "":
+    reason = trial.end_reason or ("" if score is None else score.reasoning)
+    tool, fault = ("", "") if trial.end_reason else _tool_fault(trial, score, turn)
+    if error := error_class(reason) if trial.outcome is Outcome.ERROR or trial.end_reason else "":
         rest = normalize_reason(reason.partition(error)[2].lstrip(": "))
         return trial.outcome, tuple(evaluators), f"{error}: {rest}" if rest else error, tool, turn
     return trial.outcome, tuple(evaluators), fault or normalize_reason(reason), tool, turn
@@ -157,7 +158,7 @@ def _turn(trial: Trial, scored: int | None) -> int | None:
     if len(trial.case.turns) == 1:
         return None
     unreached = len(trial.replies) if len(trial.replies) < len(trial.case.turns) else None
-    return unreached if trial.reason else scored
+    return unreached if trial.end_reason else scored
 
 
 def _tool_fault(trial: Trial, score: Score | None, turn: int | None) -> tuple[str, str]:

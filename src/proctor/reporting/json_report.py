@@ -14,8 +14,11 @@ from proctor.reporting.failing_cases import failures
 from proctor.results.gate_result import gate_to_json
 from proctor.results.judge_calibration import corrections, uncalibrated_judges
 from proctor.results.judge_usage import summary_to_json
-from proctor.results.run import Outcome, Run, Score, SuiteInfo, Trial, quarantine_to_json
+from proctor.results.run import Run
+from proctor.results.score import Outcome, Score
 from proctor.results.statistics import Estimate, EvaluatorSummary
+from proctor.results.suite_info import SuiteInfo, quarantine_to_json
+from proctor.results.trial import Trial
 from proctor.results.verdict import RunVerdict, SuiteVerdict
 
 SCHEMA = "proctor.report/1"
@@ -119,7 +122,7 @@ def trial_data(trial: Trial) -> dict[str, Json]:
         "number": trial.number,
         "position": trial.position,
         "outcome": trial.outcome.value,
-        "reason": trial.reason,
+        "reason": trial.end_reason,
         "replies": [reply_data(reply) for reply in trial.replies],
         "scores": [score_data(score) for score in trial.scores],
         "usage": _usage(trial.usage),

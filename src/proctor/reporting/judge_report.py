@@ -15,7 +15,9 @@ from proctor.reporting.wording import LABELS, STYLES, money, plural, trial_name
 from proctor.results.judge_calibration import Correction, corrections, uncalibrated_judges
 from proctor.results.judge_usage import JudgeSummary, judge_calls, judge_details, judge_name, simulated_user_details
 from proctor.results.reasons import score_value
-from proctor.results.run import Run, Score, Trial
+from proctor.results.run import Run
+from proctor.results.score import Score
+from proctor.results.trial import Trial
 
 FindJudgeCall = Callable[[str], Mapping[str, Json] | None]
 """Returns the stored prompts and reply of a call, by its key."""
@@ -74,7 +76,7 @@ def _user_data(trial: Trial, find: FindJudgeCall) -> dict[str, Json]:
         "case": trial.case.id,
         "number": trial.number,
         "model": account["model"],
-        "ended": mask(str(account.get("ended") or trial.reason)),
+        "ended": mask(str(account.get("ended") or trial.end_reason)),
         "usage": to_json(account.get("usage") or {}),
         "calls": [_call_data(call, find) for call in judge_calls(account)],
     }

@@ -16,7 +16,10 @@ from proctor.reporting.build_findings import gate_case_text, reasons_besides_cas
 from proctor.reporting.explain import as_text, explain
 from proctor.reporting.wording import flaky_text, suite_counts, suites_with_trials, trial_name
 from proctor.results.reasons import headline_reason
-from proctor.results.run import Outcome, Run, SuiteInfo, Trial
+from proctor.results.run import Run
+from proctor.results.score import Outcome
+from proctor.results.suite_info import SuiteInfo
+from proctor.results.trial import Trial
 from proctor.results.verdict import RunVerdict, SuiteVerdict
 
 _ILLEGAL = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from proctor.reporting.wording import duration
-from proctor.results.run import Run, TrialSummary
+from proctor.results.run import Run
+from proctor.results.trial import TrialSummary
 
 WIDTH, HEIGHT = 320, 92
 LEFT, RIGHT, TOP, BOTTOM = 4, 8, 8, 8

@@ -14,8 +14,10 @@ from proctor.reporting.comparison_report import differences
 from proctor.reporting.explain import answer_text, expected_lines, input_text, value_text
 from proctor.results.comparison.comparison import Comparison, PassCount
 from proctor.results.reasons import headline_reason
-from proctor.results.run import Run, Score, Trial
+from proctor.results.run import Run
+from proctor.results.score import Score
 from proctor.results.statistics import mean
+from proctor.results.trial import Trial
 from proctor.results.verdict import RunVerdict
 
 if TYPE_CHECKING:
@@ -140,7 +142,7 @@ def _rows(run: str, trial: Trial) -> Iterator[tuple[Any, ...]]:
         values = (score.evaluator, score.value, score.threshold, score.outcome.value, score.reasoning)
         yield (*head, turn, *values, *_exchange(trial, score))
     if not trial.scores:
-        yield (*head, None, "", None, None, trial.outcome.value, trial.reason, *_exchange(trial, None))
+        yield (*head, None, "", None, None, trial.outcome.value, trial.end_reason, *_exchange(trial, None))
 
 
 def _exchange(trial: Trial, score: Score | None) -> tuple[str, str, str]:

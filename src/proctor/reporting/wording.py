@@ -14,8 +14,11 @@ from itertools import groupby
 
 from proctor.judging.judge import is_rule_based
 from proctor.results.reasons import deciding_score, mean_text, score_value
-from proctor.results.run import Outcome, Run, Score, SuiteInfo, Trial, TrialSummary
+from proctor.results.run import Run
+from proctor.results.score import Outcome, Score
 from proctor.results.statistics import Estimate, Reliability
+from proctor.results.suite_info import SuiteInfo
+from proctor.results.trial import Trial, TrialSummary
 from proctor.results.verdict import CaseVerdict, RunVerdict, SuiteVerdict
 
 

@@ -16,7 +16,7 @@ from proctor.base.errors import StoreError
 from proctor.base.json_data import Json, to_json
 from proctor.cases.identity import CaseAddress
 from proctor.results.comparison.divergence import Divergence
-from proctor.results.run import Outcome
+from proctor.results.score import Outcome
 
 NEW_ARM = "new"
 """The version of the agent under test."""

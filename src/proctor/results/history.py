@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from proctor.results.run import Outcome, Run, SuiteInfo
+from proctor.results.run import Run
+from proctor.results.score import Outcome
 from proctor.results.store.store import Store
+from proctor.results.suite_info import SuiteInfo
 from proctor.results.verdict import SuiteVerdict, verdict
 
 

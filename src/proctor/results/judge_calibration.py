@@ -28,11 +28,13 @@ from proctor.results.agreement import (
     suggest_threshold,
 )
 from proctor.results.judge_usage import JUDGE_DETAIL, judge_calls, judge_name
-from proctor.results.run import Outcome, Run, Score, Trial
+from proctor.results.run import Run
+from proctor.results.score import Outcome, Score
 from proctor.results.statistics import Estimate, estimate
 from proctor.results.store.database import Database
 from proctor.results.store.store import DATABASE_FILE
 from proctor.results.store.text_columns import decode_text, encode_text
+from proctor.results.trial import Trial
 
 SAME_THRESHOLD = 0.005
 """Thresholds this close count as the same: people type the rounded number that a report shows."""

@@ -8,7 +8,8 @@ from dataclasses import replace
 from proctor.agents.reply import Reply
 from proctor.base.masking import Masker, is_masked, secret_values_in, texts_in
 from proctor.cases.suite import Case
-from proctor.results.run import Score, Trial
+from proctor.results.score import Score
+from proctor.results.trial import Trial
 
 MASKED_NOTE = "scored on an answer in which secrets are masked"
 """Added to the reason of a score whose evaluator saw a masked answer; the original might score differently."""
@@ -25,10 +26,10 @@ class TrialMasker:
         general = Masker()
         words = [(score.reasoning, score.details) for score in trial.scores]  # the rest of a score is ours
         spans = trial.spans if isinstance(trial.spans, (list, tuple)) else ()  # stored ones are masked already
-        if not general.might_mask((trial.case, trial.reason, trial.replies, words, trial.warnings, spans)):
+        if not general.might_mask((trial.case, trial.end_reason, trial.replies, words, trial.warnings, spans)):
             return trial
         masker = Masker(secret_values_in((trial.replies, trial.case)))
-        content = (trial.reason, trial.replies, trial.scores, trial.warnings)
+        content = (trial.end_reason, trial.replies, trial.scores, trial.warnings)
         reason, replies, scores, warnings = masked = masker.data(content)
         case, masked_spans = self.case(trial.case, general), masker.data(spans)
         if masked is content and case is trial.case and masked_spans is spans:
@@ -37,7 +38,7 @@ class TrialMasker:
             trial,
             case=case,
             spans=trial.spans if masked_spans is spans else masked_spans,
-            reason=reason,
+            end_reason=reason,
             replies=replies,
             scores=scores,
             warnings=warnings,

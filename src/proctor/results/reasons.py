@@ -9,9 +9,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from proctor.cases.threshold import passes
-from proctor.results.run import MEAN_OVER_TURNS, Outcome, Score, Trial
+from proctor.results.score import MEAN_OVER_TURNS, Outcome, Score
+
+if TYPE_CHECKING:
+    from proctor.results.trial import Trial
 
 
 def headline_reason(trial: Trial, limit: int = 200) -> str:
@@ -19,8 +23,8 @@ def headline_reason(trial: Trial, limit: int = 200) -> str:
     if trial.outcome is Outcome.PASSED:
         return ""
     score = deciding_score(trial.scores)
-    if trial.reason or score is None:
-        text = trial.reason
+    if trial.end_reason or score is None:
+        text = trial.end_reason
     elif trial.outcome in (Outcome.FAILED, Outcome.ERROR):
         turn = f" at turn {score.turn + 1}" if score.turn is not None and len(trial.case.turns) > 1 else ""
         text = f"{score.evaluator} {score_value(score)}{turn}"

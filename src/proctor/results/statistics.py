@@ -15,7 +15,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from proctor.results.run import Outcome, ScoreRow, TrialSummary
+from proctor.results.score import Outcome, ScoreRow
+from proctor.results.trial import TrialSummary
 
 PASSED, FAILED, ERROR, SKIPPED, PENDING = Outcome
 

@@ -20,7 +20,7 @@ from proctor.cases.matchers import Equals
 from proctor.cases.suite import Case, Expected, ExpectedCall, NamedData, Suite, Turn
 from proctor.evaluators.evaluation import Evaluable
 from proctor.evaluators.from_trace import as_evaluable
-from proctor.results.run import Trial
+from proctor.results.trial import Trial
 from proctor.tracing.otlp import FileTrace
 from proctor.tracing.spans import (
     AssistantMessage,

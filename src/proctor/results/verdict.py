@@ -17,18 +17,8 @@ from dataclasses import dataclass, replace
 from proctor.cases.suite import Criteria
 from proctor.cases.threshold import passes
 from proctor.results.gate_result import GatedSuite
-from proctor.results.run import (
-    MEAN_OVER_TURNS,
-    Outcome,
-    QuarantinedCase,
-    Run,
-    Score,
-    ScoreRow,
-    StoredVerdict,
-    SuiteInfo,
-    TrialSummary,
-    worst_outcome,
-)
+from proctor.results.run import Run, StoredVerdict
+from proctor.results.score import MEAN_OVER_TURNS, Outcome, Score, ScoreRow, worst_outcome
 from proctor.results.statistics import (
     Estimate,
     EvaluatorSummary,
@@ -40,6 +30,8 @@ from proctor.results.statistics import (
     reliability_by_trials,
     share_of,
 )
+from proctor.results.suite_info import QuarantinedCase, SuiteInfo
+from proctor.results.trial import TrialSummary
 
 PASSED, FAILED, ERROR, SKIPPED, PENDING = Outcome
 

@@ -41,7 +41,7 @@ from proctor.base.errors import AgentFailed, UnreadableReply
 from proctor.base.json_data import Json
 from proctor.base.threads import exit_if_forked
 from proctor.cases.suite import Case, NamedData, Turn
-from proctor.results.run import Outcome
+from proctor.results.score import Outcome
 from proctor.running.error_locations import user_locations
 from proctor.running.failures import (
     ConversationInvalid,

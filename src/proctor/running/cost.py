@@ -6,8 +6,9 @@ from proctor.agents.pricing import unknown_cost_reason
 from proctor.judging.budget import Budget, UncappedBudget
 from proctor.judging.judges import Judges
 from proctor.results.judge_usage import JudgeUsage
-from proctor.results.run import Run, Trial
+from proctor.results.run import Run
 from proctor.results.store.judge_cache import StoredJudgeCalls
+from proctor.results.trial import Trial
 from proctor.running.plan import Plan
 from proctor.running.resume import OpenRun
 from proctor.running.settings import RunOptions

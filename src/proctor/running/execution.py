@@ -29,7 +29,9 @@ from proctor.base.clock import Clock
 from proctor.base.errors import StoreError
 from proctor.base.guard import is_guarded
 from proctor.base.masking import mask
-from proctor.results.run import Outcome, Run, RunStatus, Trial
+from proctor.results.run import Run, RunStatus
+from proctor.results.score import Outcome
+from proctor.results.trial import Trial
 from proctor.results.verdict import RunVerdict, record_verdict, verdict
 from proctor.running.agent_lifecycle import start_agents, stop_agents
 from proctor.running.attachments import AttachedFiles

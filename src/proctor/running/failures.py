@@ -14,7 +14,7 @@ from enum import Enum
 from proctor.agents.trial_context import MockBypassed
 from proctor.base.errors import AgentFailed, AgentRaised, UnreadableReply, one_line, user_location
 from proctor.base.transient import is_transient, retry_after
-from proctor.results.run import Outcome
+from proctor.results.score import Outcome
 from proctor.tracing.wrap import MissingInput
 
 

@@ -37,7 +37,7 @@ from proctor.evaluators.registry import (
     with_unique_title,
 )
 from proctor.judging.choosing import EVALUATOR, InvalidJudge
-from proctor.results.run import QuarantinedCase, SuiteInfo, quarantined_cases
+from proctor.results.suite_info import QuarantinedCase, SuiteInfo, quarantined_cases
 from proctor.running.settings import NO_OPTIONS, RunOptions, TrialLimits, limits_for
 from proctor.running.simulated_user import user_model_problems
 from proctor.running.suite_judges import invalid_judge_problem, judge_problems, judge_sources, position_of

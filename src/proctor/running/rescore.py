@@ -19,9 +19,11 @@ from proctor.base.event_loops import run_sync
 from proctor.cases.formats.loading import load
 from proctor.cases.identity import TrialAddress
 from proctor.cases.suite import Case, EvaluatorSpec, Suite
-from proctor.results.run import Outcome, Run, Trial
+from proctor.results.run import Run
+from proctor.results.score import Outcome
 from proctor.results.store.run_files import open_run
 from proctor.results.store.store import Store
+from proctor.results.trial import Trial
 from proctor.results.verdict import RunVerdict
 from proctor.running.execution import execute
 from proctor.running.plan import Plan, PlannedSuite, PlannedTrial, Selection, make_plan

@@ -28,8 +28,10 @@ from proctor.base.json_data import fingerprint, to_json
 from proctor.base.locks import FileLock
 from proctor.cases.identity import TrialAddress, case_key_before_simulation
 from proctor.results.masking import mask_case
-from proctor.results.run import Outcome, Run, RunStatus, Trial
+from proctor.results.run import Run, RunStatus
+from proctor.results.score import Outcome
 from proctor.results.store.store import Store, StoredTrial
+from proctor.results.trial import Trial
 from proctor.running.plan import CaseEvaluators, Plan, PlannedSuite, PlannedTrial
 from proctor.version import __version__
 

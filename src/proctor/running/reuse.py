@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from proctor.cases.identity import TrialAddress, question_key
 from proctor.results.masking import mask_case
-from proctor.results.run import Outcome, Trial
+from proctor.results.score import Outcome
 from proctor.results.store.store import Store
+from proctor.results.trial import Trial
 from proctor.running.conversation import ConversationResult
 from proctor.running.plan import Plan, PlannedSuite, PlannedTrial
 
@@ -63,7 +64,7 @@ def same_question_or_error(planned: PlannedTrial, stored: Trial) -> Trial:
     if question_key(mask_case(planned.case)) == question_key(mask_case(stored.case)):
         return stored
     reason = "the input of the case has changed since the run whose answers are scored; run it again"
-    return replace(stored, outcome=Outcome.ERROR, reason=reason, replies=(), scores=(), spans=(), ended_early=True)
+    return replace(stored, outcome=Outcome.ERROR, end_reason=reason, replies=(), scores=(), spans=(), ended_early=True)
 
 
 def conversation_result(stored: Trial) -> ConversationResult:
@@ -74,7 +75,7 @@ def conversation_result(stored: Trial) -> ConversationResult:
     return ConversationResult(
         stored.replies,
         ended,
-        stored.reason if ended or failed else "",
+        stored.end_reason if ended or failed else "",
         stored.attempts,
         stored.started_at,
         stored.duration_ms,

@@ -10,7 +10,7 @@ from pathlib import Path
 from proctor.base.documents import did_you_mean
 from proctor.base.errors import UsageError
 from proctor.cases.suite import Case, Suite
-from proctor.results.run import Outcome
+from proctor.results.score import Outcome
 from proctor.results.store.store import Store
 
 Predicate = Callable[[str], bool]

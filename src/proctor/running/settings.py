@@ -14,7 +14,8 @@ from proctor.agents.trial_context import DEFAULT_SETTINGS, MAX_REPLY_BYTES, Agen
 from proctor.base.errors import UsageError
 from proctor.cases.files.file_text import FileText
 from proctor.cases.suite import AttachedFile, Case, Settings, Suite
-from proctor.results.run import Run, Trial
+from proctor.results.run import Run
+from proctor.results.trial import Trial
 from proctor.results.verdict import RunVerdict
 
 NO_SETTINGS = Settings()

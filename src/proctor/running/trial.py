@@ -11,7 +11,8 @@ from proctor.agents.agent import BaseAgent
 from proctor.agents.trial_context import TrialContext, current_trial
 from proctor.base.clock import Clock
 from proctor.results.masking import with_masked_note
-from proctor.results.run import Outcome, Score, Trial
+from proctor.results.score import Outcome, Score
+from proctor.results.trial import Trial
 from proctor.running.attachments import AttachedFiles
 from proctor.running.conversation import ConversationResult, RunStopped, ScriptedUser, User, converse
 from proctor.running.plan import PlannedTrial
@@ -128,7 +129,7 @@ def trial_result(
         number=planned.number,
         position=planned.position,
         outcome=answer.outcome or Outcome.ERROR,
-        reason=answer.reason,
+        end_reason=answer.reason,
         replies=answer.replies,
         scores=scores,
         started_at=answer.started_at,

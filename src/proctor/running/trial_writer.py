@@ -17,9 +17,9 @@ from proctor.base.errors import StoreError
 from proctor.base.guard import extend_deadline
 from proctor.base.threads import exit_if_forked
 from proctor.results.masking import TrialMasker
-from proctor.results.run import Trial, TrialSummary
 from proctor.results.store.database import BUSY_SECONDS
 from proctor.results.store.store import Store
+from proctor.results.trial import Trial, TrialSummary
 from proctor.running.settings import Listener
 
 SPACING_SECONDS = 0.002

@@ -17,8 +17,10 @@ from proctor.reporting.judge_report import judged_scores
 from proctor.reporting.wording import duration, money, plural, score_texts
 from proctor.results.judge_usage import judge_details
 from proctor.results.reasons import headline_reason
-from proctor.results.run import Outcome, Run, RunStatus, Trial
+from proctor.results.run import Run, RunStatus
+from proctor.results.score import Outcome
 from proctor.results.store.judge_cache import StoredJudgeCalls
+from proctor.results.trial import Trial
 from proctor.results.verdict import CaseVerdict
 from proctor.tracing.spans import LLMSpan, Message, ObservationNode, Span
 from proctor.viewer.cases import CaseRow, RunCases
@@ -149,7 +151,7 @@ def _repeats(row: Run, trials: Mapping[int, Trial]) -> list[Repeat]:
                 outcome=trial.outcome,
                 href=case_address(row.id, trial.suite, trial.case.id, number),
                 time=duration(trial.duration_ms),
-                reason=trial.reason,
+                reason=trial.end_reason,
                 answer=None if reply is None else reply.text or pretty(reply.structured),
                 tools=", ".join(call.name for each in trial.replies for call in each.tool_calls),
                 scores=score_texts(trial.scores),

@@ -18,8 +18,10 @@ from proctor.cases.identity import CaseAddress
 from proctor.reporting.failure_causes import cause_name
 from proctor.reporting.html.run_view import AgentsView, GateView, NamedValue, agents_view, gate_view, judge_facts
 from proctor.reporting.plots import BarPlot, distribution_plots
-from proctor.results.run import Outcome, Run, TrialSummary
+from proctor.results.run import Run
+from proctor.results.score import Outcome
 from proctor.results.statistics import Estimate
+from proctor.results.trial import TrialSummary
 from proctor.results.verdict import CaseVerdict, RunVerdict, SuiteVerdict
 
 CASES_PER_PAGE = 50

@@ -12,7 +12,9 @@ from proctor.reporting.wording import trial_name
 from proctor.results.comparison.alignment import MAX_TRIALS, AlignedStep, AlignedTrials, Step, most_similar_trials
 from proctor.results.comparison.compare import NoSuchCase, align_case, compare_runs
 from proctor.results.comparison.comparison import CaseChange
-from proctor.results.run import Outcome, Run, Trial
+from proctor.results.run import Run
+from proctor.results.score import Outcome
+from proctor.results.trial import Trial
 from proctor.viewer.cases import outcome_groups
 from proctor.viewer.pages import Page, PageRoute, Visit, case_address, compare_address, run_address, suites_text
 from proctor.viewer.sources import NotFound, Source, Sources, latest_runs

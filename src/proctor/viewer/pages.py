@@ -11,7 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from proctor.results.run import Outcome, Run, SuiteInfo
+from proctor.results.run import Run
+from proctor.results.score import Outcome
+from proctor.results.suite_info import SuiteInfo
 from proctor.viewer.sources import Source, Sources
 
 

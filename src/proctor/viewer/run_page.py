@@ -9,7 +9,8 @@ from itertools import groupby
 from proctor.cases.identity import CaseAddress
 from proctor.reporting.html.run_view import Dot, ScoreCell, agents_text, score_cells
 from proctor.reporting.wording import OUTCOME_STYLES, duration, money, plural
-from proctor.results.run import Outcome, Run, RunStatus
+from proctor.results.run import Run, RunStatus
+from proctor.results.score import Outcome
 from proctor.results.verdict import CaseVerdict
 from proctor.viewer.cases import (
     CASES_PER_PAGE,

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from proctor.reporting.html.run_view import agents_text
 from proctor.reporting.plots import LinePlot, PlotPoint, line_plot
 from proctor.reporting.wording import duration, money
-from proctor.results.run import Outcome, Run, RunStatus
+from proctor.results.run import Run, RunStatus
+from proctor.results.score import Outcome
 from proctor.results.statistics import Estimate, share_of
 from proctor.viewer.cases import RunTotals, SuiteTotals
 from proctor.viewer.events import live_address

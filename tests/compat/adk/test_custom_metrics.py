@@ -16,7 +16,7 @@ from proctor.compat.adk.measured import Measured
 from proctor.evaluators.evaluable import Evaluable, Exchange
 from proctor.evaluators.evaluation import Evaluation, NothingToCompare
 from proctor.evaluators.registry import resolve_evaluator
-from proctor.results.run import Score
+from proctor.results.score import Score
 from proctor.running.run import RunRequest, run_suites
 from proctor.running.settings import RunOptions
 

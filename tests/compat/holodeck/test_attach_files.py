@@ -11,7 +11,8 @@ import pytest
 import proctor
 from proctor.cases.files.file_text import FileText, UnreadableFile
 from proctor.cases.suite import AttachedFile, Case, EvaluatorSpec, Expected, Suite, Turn
-from proctor.results.run import Outcome, Trial
+from proctor.results.score import Outcome
+from proctor.results.trial import Trial
 from proctor.running.run import RunRequest, run_suites
 from proctor.running.settings import RunOptions
 

@@ -11,7 +11,7 @@ from judge_server import ModelRequest, judge_server, status
 
 import proctor
 from proctor.cases.formats.loading import load
-from proctor.results.run import Trial
+from proctor.results.trial import Trial
 
 GRADERS = """
 def strict(context):

@@ -12,7 +12,8 @@ from reporting_samples import ERROR, FAILED, HOSTILE, PASSED, make_run, score, s
 from proctor.agents.reply import Reply, Usage
 from proctor.reporting.markdown.ci_pages import MAX_COMMENT, Comment, marker, write_comment
 from proctor.results.comparison.compare import compare_runs
-from proctor.results.run import Outcome, Run
+from proctor.results.run import Run
+from proctor.results.score import Outcome
 from proctor.results.verdict import verdict
 
 

@@ -11,7 +11,8 @@ from dataclasses import replace
 from reporting_samples import ERROR, FAILED, PASSED, SKIPPED, make_run, score, trial
 
 from proctor.reporting.terminal.progress import LiveTerminal, PlainTerminal
-from proctor.results.run import Run, Trial
+from proctor.results.run import Run
+from proctor.results.trial import Trial
 from proctor.results.verdict import verdict
 
 

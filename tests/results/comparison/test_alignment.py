@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from proctor.agents.reply import Reply, ToolCall
 from proctor.cases.suite import Case, Turn
 from proctor.results.comparison.alignment import Divergence, align_trials, most_similar_trials
-from proctor.results.run import Outcome, Trial
+from proctor.results.score import Outcome
+from proctor.results.trial import Trial
 
 CASE = Case(id="c", turns=(Turn("Pay back order 7."), Turn("Thanks.")))
 
@@ -73,13 +74,13 @@ def test_another_result_of_a_tool_counts_only_where_nothing_else_differs() -> No
 
 
 def test_a_conversation_that_ended_early_parts_where_it_ended() -> None:
-    found = first_divergence(trial(Reply("a"), Reply("b")), trial(Reply("a"), reason="the agent raised KeyError"))
+    found = first_divergence(trial(Reply("a"), Reply("b")), trial(Reply("a"), end_reason="the agent raised KeyError"))
     assert found is not None
     assert (found.kind, found.turn) == ("end", 2)
 
 
 def test_a_trial_without_any_reply_parts_at_its_reason() -> None:
-    found = first_divergence(trial(), trial(reason="the agent raised KeyError"))
+    found = first_divergence(trial(), trial(end_reason="the agent raised KeyError"))
     assert found is not None
     assert found.text == "ended normally → the agent raised KeyError"
 
@@ -137,6 +138,6 @@ def test_the_pair_that_differs_least_is_shown() -> None:
 
 
 def test_a_conversation_that_broke_off_parts_where_it_broke_and_not_at_calls_it_never_came_to() -> None:
-    broken = trial(Reply("", (LOOK,), error="the agent raised KeyError\n  at app.py:3"), reason="it broke")
+    broken = trial(Reply("", (LOOK,), error="the agent raised KeyError\n  at app.py:3"), end_reason="it broke")
     found = first_divergence(trial(calls(LOOK, PAY)), broken)
     assert str(found) == "turn 1, end: refund(order=7, sum=10) → the agent raised KeyError"

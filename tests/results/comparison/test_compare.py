@@ -16,7 +16,9 @@ from proctor.base.errors import UsageError
 from proctor.cases.suite import Case
 from proctor.results.comparison.compare import compare_runs
 from proctor.results.comparison.comparison import Change, Comparison
-from proctor.results.run import Outcome, Run, Trial
+from proctor.results.run import Run
+from proctor.results.score import Outcome
+from proctor.results.trial import Trial
 
 
 def outcomes(case: Case | str, *found: Outcome, **rest: Any) -> list[Trial]:

@@ -14,10 +14,11 @@ from reporting_samples import HOSTILE, small_run, trial
 
 from proctor.base.errors import ProctorError, StoreError, UsageError
 from proctor.base.git import GitState
-from proctor.results.run import Run, RunStatus, Trial
+from proctor.results.run import Run, RunStatus
 from proctor.results.store.run_files import export_run, import_run, open_run
 from proctor.results.store.run_names import validate_run_name
 from proctor.results.store.store import Store
+from proctor.results.trial import Trial
 from proctor.tracing.spans import ObserveSpan
 
 

@@ -17,8 +17,10 @@ from hypothesis import strategies as st
 from proctor.agents.reply import Reply, ToolCall, Usage
 from proctor.base.errors import StoreError
 from proctor.cases.suite import Case, EvaluatorSpec, Expected, NamedData, Turn
-from proctor.results.run import Outcome, Run, RunStatus, Score, Trial, TrialSummary
+from proctor.results.run import Run, RunStatus
+from proctor.results.score import Outcome, Score
 from proctor.results.store.store import DATABASE_FILE, Store
+from proctor.results.trial import Trial, TrialSummary
 from proctor.results.verdict import verdict
 from proctor.running.resume import exclusive_run
 
@@ -95,7 +97,7 @@ TRIALS = st.builds(
     number=st.integers(1, 99),
     position=st.just(0),
     outcome=st.sampled_from(list(Outcome)),
-    reason=TEXTS,
+    end_reason=TEXTS,
     replies=st.lists(REPLIES, max_size=2).map(tuple),
     scores=st.lists(SCORES, max_size=2).map(tuple),
     started_at=FLOATS,
@@ -123,7 +125,7 @@ def test_a_trial_comes_back_as_it_was_kept(tmp_path: Path, trial: Trial) -> None
     ids=lambda text: f"{len(text)} characters",
 )
 def test_any_answer_comes_back_as_it_was(text: str, tmp_path: Path) -> None:
-    trial = a_trial(replies=(Reply(text, structured={"text": text}),), reason=text[:100])
+    trial = a_trial(replies=(Reply(text, structured={"text": text}),), end_reason=text[:100])
 
     assert kept(tmp_path, trial) == [trial]
 

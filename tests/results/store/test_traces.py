@@ -12,8 +12,10 @@ import pytest
 
 from proctor.base.errors import StoreError
 from proctor.cases.suite import Case, Turn
-from proctor.results.run import Outcome, Run, Trial
+from proctor.results.run import Run
+from proctor.results.score import Outcome
 from proctor.results.store.store import DATABASE_FILE, Store
+from proctor.results.trial import Trial
 from proctor.tracing.spans import ObserveSpan, Span
 
 CASE = Case(id="c", turns=(Turn("hi"),))

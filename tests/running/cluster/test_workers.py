@@ -20,7 +20,8 @@ from engine_helpers import outcomes, trials_of
 from proctor.base.errors import UsageError
 from proctor.cases.formats.loading import load
 from proctor.cases.suite import Settings
-from proctor.results.run import Outcome, Run
+from proctor.results.run import Run
+from proctor.results.score import Outcome
 from proctor.results.verdict import RunVerdict
 from proctor.running.run import RunRequest, run_suites
 from proctor.running.settings import ClusterOptions, RunOptions

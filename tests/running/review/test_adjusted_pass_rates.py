@@ -10,7 +10,7 @@ import pytest
 import proctor
 from proctor.base.errors import InvalidSuite
 from proctor.cases.suite import Case, EvaluatorSpec, Expected, Suite, Turn
-from proctor.results.run import Outcome, Score
+from proctor.results.score import Outcome, Score
 
 FLAKY = """
 tries = []

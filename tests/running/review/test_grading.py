@@ -119,8 +119,8 @@ def test_what_the_agent_answered_is_untouched_by_grading(tmp_path: Path) -> None
     grade_all(store, 1.0, 0.0)
 
     after = list(Store(store).find_run("last").trials)
-    assert [(t.replies, t.case, t.duration_ms, t.reason) for t in after] == [
-        (t.replies, t.case, t.duration_ms, t.reason) for t in before
+    assert [(t.replies, t.case, t.duration_ms, t.end_reason) for t in after] == [
+        (t.replies, t.case, t.duration_ms, t.end_reason) for t in before
     ]
 
 

@@ -30,7 +30,10 @@ from proctor.compat.adk.test_config import DEFAULT_CRITERIA, read_config
 from proctor.reporting.explain import FULL, as_text, explain, shorten
 from proctor.reporting.tables import append
 from proctor.reporting.terminal.screen import escape_control, escape_unencodable
-from proctor.results.run import Outcome, Run, Score, SuiteInfo, Trial
+from proctor.results.run import Run
+from proctor.results.score import Outcome, Score
+from proctor.results.suite_info import SuiteInfo
+from proctor.results.trial import Trial
 from proctor.results.verdict import RunVerdict
 from proctor.running.run import RunRequest, run_suites_async
 from proctor.running.settings import RunOptions
@@ -320,9 +323,9 @@ def _failures(info: SuiteInfo, trials: Sequence[Trial]) -> Iterator[CriterionFai
     """The failures of one case: trials that did not finish, then metrics below their threshold."""
     file, eval_id = _file(info), trials[0].case.id
     for broken_outcome in (Outcome.FAILED, Outcome.ERROR, Outcome.SKIPPED, Outcome.PENDING):
-        broken_trials = [trial for trial in trials if trial.outcome is broken_outcome and trial.reason]
+        broken_trials = [trial for trial in trials if trial.outcome is broken_outcome and trial.end_reason]
         if broken_trials:
-            reasons = [_place(trial, None, len(trials)) + trial.reason for trial in broken_trials]
+            reasons = [_place(trial, None, len(trials)) + trial.end_reason for trial in broken_trials]
             yield CriterionFailure(
                 file,
                 eval_id,

@@ -31,7 +31,8 @@ from proctor.compat.holodeck.reader import agent_suite
 from proctor.compat.holodeck.result_builder import TurnRecords, build_report, to_test_result
 from proctor.compat.holodeck.settings import file_settings
 from proctor.compat.holodeck.test_results import TestReport, TestResult
-from proctor.results.run import Run, Trial
+from proctor.results.run import Run
+from proctor.results.trial import Trial
 from proctor.results.verdict import RunVerdict
 from proctor.running.run import RunRequest, run_suites_async
 from proctor.running.settings import RunOptions

@@ -35,7 +35,9 @@ from proctor.evaluators.tools.calls import mismatches
 from proctor.reporting.call_pairs import CallFit, CallPair, has_plain_arguments, pair_calls
 from proctor.reporting.explain import answer_text
 from proctor.results.judge_usage import judge_name
-from proctor.results.run import Outcome, Run, Score, Trial
+from proctor.results.run import Run
+from proctor.results.score import Outcome, Score
+from proctor.results.trial import Trial
 from proctor.results.verdict import RunVerdict
 from proctor.running.scoring import RETRIES
 from proctor.version import __version__
@@ -174,14 +176,14 @@ def _turn(trial: Trial, index: int, records: TurnRecords) -> TurnResult:
 
 def _files(turn: Turn, trial: Trial, records: TurnRecords) -> list[ProcessedFileInput]:
     processed = [records.files.get(file_key(item)) for item in turn.files]
-    unread = unread_files(turn.files, [*trial.warnings, trial.reason])
+    unread = unread_files(turn.files, [*trial.warnings, trial.end_reason])
     return [file or other for file, other in zip(processed, unread, strict=True)]
 
 
 def _continued_after_failure(trial: Trial) -> bool:
     """Whether the conversation continued after a failed turn, so that each reply has its own error."""
     has_failed_turns = any(reply.error is not None for reply in trial.replies)
-    return trial.reason == "" or (is_conversation(trial.case) and has_failed_turns and not trial.ended_early)
+    return trial.end_reason == "" or (is_conversation(trial.case) and has_failed_turns and not trial.ended_early)
 
 
 def _is_unsent(trial: Trial, index: int) -> bool:
@@ -191,7 +193,7 @@ def _is_unsent(trial: Trial, index: int) -> bool:
 def _missing_reply_reason(trial: Trial, index: int) -> str:
     """Why a turn has no reply: the error that ended the conversation, or that it had ended before."""
     if not _is_unsent(trial, index):
-        return trial.reason
+        return trial.end_reason
     return NOT_SENT + (
         "the session was unrecoverable" if _continued_after_failure(trial) else "the conversation had ended"
     )
@@ -268,10 +270,10 @@ def _errors(trial: Trial, turns: Sequence[TurnResult]) -> list[str]:
         (turn.turn_index, error)
         for turn in turns
         for error in turn.errors
-        if error != trial.reason and not error.startswith(NOT_SENT)
+        if error != trial.end_reason and not error.startswith(NOT_SENT)
     ]
     messages = [f"[turn {index + 1}] {error}" if len(turns) > 1 else error for index, error in turn_errors]
-    return messages if _continued_after_failure(trial) else [trial.reason, *messages]
+    return messages if _continued_after_failure(trial) else [trial.end_reason, *messages]
 
 
 def _argument_details(

@@ -67,9 +67,7 @@ from proctor.compat.pixie.scorecard import (
     generate_dataset_scorecard_html as generate_dataset_scorecard_html,
     save_dataset_scorecard as save_dataset_scorecard,
 )
-from proctor.results.run import (
-    ScoreThreshold as ScoreThreshold,
-)
+from proctor.results.run import ScoreThreshold as ScoreThreshold
 from proctor.running.assertions.assert_pass import (
     assert_pass as assert_pass,
     assert_pass_sync as assert_pass_sync,

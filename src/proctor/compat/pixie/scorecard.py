@@ -32,8 +32,11 @@ from proctor.reporting.html.run_view import NamedValue, evaluator_views, grids, 
 from proctor.reporting.html.trial_view import MAX_FAILING_TEXT, MAX_PASSING_TEXT, ScoreView, anchor, score_view
 from proctor.reporting.wording import counts_text, pass_rate_text, trial_name, utc_time
 from proctor.results.reasons import headline_reason
-from proctor.results.run import Outcome, Run, Score, SuiteInfo, Trial, TrialSummary
+from proctor.results.run import Run
+from proctor.results.score import Outcome, Score
 from proctor.results.store.store import STORE_FOLDER
+from proctor.results.suite_info import SuiteInfo
+from proctor.results.trial import Trial, TrialSummary
 from proctor.results.verdict import RunVerdict, trial_outcome, verdict
 
 EntryEvaluation: TypeAlias = "Evaluation | Score | BaseException | bool | int | float | None"
@@ -153,8 +156,8 @@ def _score(name: str, evaluation: EntryEvaluation) -> Score:
 
 def _entry(trial: Trial) -> DatasetEntryResult:
     scores = trial.scores
-    if trial.reason and not scores:
-        scores = (Score("the agent", trial.outcome, reasoning=trial.reason),)
+    if trial.end_reason and not scores:
+        scores = (Score("the agent", trial.outcome, reasoning=trial.end_reason),)
     several = len(trial.case.turns) > 1
     names = tuple(
         f"{s.evaluator}, turn {s.turn + 1}" if several and s.turn is not None else s.evaluator for s in scores

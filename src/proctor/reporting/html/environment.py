@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from proctor.base.json_data import Json, to_json
 from proctor.reporting.terminal.screen import escape_control
 from proctor.reporting.wording import OUTCOME_STYLES, duration, money, plural, utc_time
-from proctor.results.run import Outcome
+from proctor.results.score import Outcome
 
 if TYPE_CHECKING:
     from jinja2 import Environment

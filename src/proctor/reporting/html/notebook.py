@@ -15,8 +15,10 @@ from proctor.reporting.html import environment
 from proctor.reporting.html.run_view import NamedValue
 from proctor.reporting.wording import counts_text, duration, money, pass_rate_text, trial_name
 from proctor.results.comparison.comparison import Comparison
-from proctor.results.run import Outcome, Run, Trial, TrialSummary
+from proctor.results.run import Run
+from proctor.results.score import Outcome
 from proctor.results.statistics import mean
+from proctor.results.trial import Trial, TrialSummary
 from proctor.results.verdict import CaseVerdict, RunVerdict, SuiteVerdict, verdict
 
 MAX_CASES = 100

@@ -23,7 +23,8 @@ from proctor.reporting.html.run_view import (
 from proctor.reporting.html.trial_view import TrialView, anchor, trial_view
 from proctor.reporting.plots import distribution_plots
 from proctor.reporting.wording import counts_text, duration, money, suites_with_trials, utc_time
-from proctor.results.run import Run, Trial, Trials
+from proctor.results.run import Run
+from proctor.results.trial import Trial, Trials
 from proctor.results.verdict import RunVerdict, SuiteVerdict
 
 MAX_FULL_TRIALS = 2_000

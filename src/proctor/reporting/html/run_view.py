@@ -16,8 +16,11 @@ from proctor.reporting.failing_cases import failing_cases
 from proctor.reporting.judge_report import judge_caveats, judge_lines, judge_text
 from proctor.reporting.wording import count_parts, flaky_text, plural, reliability_text, report_only_evaluators
 from proctor.results.comparison.compare import agent_tables
-from proctor.results.run import Outcome, Run, ScoreRow, SuiteInfo, TrialSummary, worst_outcome
+from proctor.results.run import Run
+from proctor.results.score import Outcome, ScoreRow, worst_outcome
 from proctor.results.statistics import Estimate, EvaluatorSummary, mean
+from proctor.results.suite_info import SuiteInfo
+from proctor.results.trial import TrialSummary
 from proctor.results.verdict import CaseVerdict, RunVerdict, SuiteVerdict
 
 MAX_CASES_WITH_REASONS = 200

@@ -21,7 +21,8 @@ from proctor.reporting.html.run_view import NamedValue
 from proctor.reporting.wording import duration, judge_title, money
 from proctor.results.judge_usage import judge_name
 from proctor.results.reasons import distinct_decimals, headline_reason, mean_text
-from proctor.results.run import Outcome, Score, Trial
+from proctor.results.score import Outcome, Score
+from proctor.results.trial import Trial
 
 MAX_CALLS = 100
 """If a turn has more calls, the rest is only counted; the JSON report has all."""

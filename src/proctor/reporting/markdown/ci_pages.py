@@ -30,7 +30,8 @@ from proctor.reporting.markdown.escaping import code, inline, row, table_head
 from proctor.reporting.markdown.report import case_title, write_gate
 from proctor.reporting.wording import BADGES, counts_text, duration, money, pass_rate_text, plural
 from proctor.results.comparison.comparison import CaseChange, Change, Comparison, p_text
-from proctor.results.run import Outcome, Run
+from proctor.results.run import Run
+from proctor.results.score import Outcome
 from proctor.results.verdict import RunVerdict
 
 MAX_COMMENT = 60_000

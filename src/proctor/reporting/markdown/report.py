@@ -42,8 +42,10 @@ from proctor.reporting.wording import (
 )
 from proctor.results.judge_usage import judge_name
 from proctor.results.reasons import distinct_decimals, mean_text
-from proctor.results.run import Outcome, Run, Score, Trial
+from proctor.results.run import Run
+from proctor.results.score import Outcome, Score
 from proctor.results.statistics import EvaluatorSummary
+from proctor.results.trial import Trial
 from proctor.results.verdict import CaseVerdict, RunVerdict, SuiteVerdict
 
 MAX_PASSING_TEXT = 500
@@ -84,9 +86,9 @@ def _write_content(trial: Trial, out: TextIO) -> None:
     full = trial.outcome in FAILED_OR_ERROR
     limit = MAX_FAILING_TEXT if full else MAX_PASSING_TEXT
     _write_facts(trial, out)
-    if trial.reason:
+    if trial.end_reason:
         title = "Error" if full else "Reason"
-        out.write(f"**{title}:**\n\n{fence(trial.reason, limit)}\n")
+        out.write(f"**{title}:**\n\n{fence(trial.end_reason, limit)}\n")
     if trial.outcome is Outcome.SKIPPED and not trial.replies:
         return
     several = len(trial.case.turns) > 1

@@ -13,7 +13,9 @@ from proctor.reporting.terminal.run_text import NameColumn, WarningFilter, line_
 from proctor.reporting.terminal.screen import Screen, Span
 from proctor.reporting.wording import STYLES, flaky_text, plural
 from proctor.results.reasons import headline_reason, score_value
-from proctor.results.run import Outcome, Run, Score, ScoreRow, Trial, TrialSummary
+from proctor.results.run import Run
+from proctor.results.score import Outcome, Score, ScoreRow
+from proctor.results.trial import Trial, TrialSummary
 from proctor.results.verdict import CaseVerdict, case_outcome
 
 MAX_REASONS = 5

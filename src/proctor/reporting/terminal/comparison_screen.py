@@ -21,7 +21,7 @@ from proctor.reporting.terminal.screen import Screen
 from proctor.reporting.wording import STYLES, plural, trial_name
 from proctor.results.comparison.alignment import AlignedStep, AlignedTrials, Step
 from proctor.results.comparison.comparison import CaseChange, Change, Comparison, p_text
-from proctor.results.run import Trial
+from proctor.results.trial import Trial
 
 MAX_CASES = 20
 MAX_TEXT = 400
@@ -95,7 +95,7 @@ def print_case(pair: AlignedTrials, before: str, after: str, screen: Screen) -> 
 
 
 def _outcome(trial: Trial) -> tuple[str, str]:
-    return f"{trial.outcome.value}{f': {_cut(trial.reason)}' if trial.reason else ''}", STYLES[trial.outcome]
+    return f"{trial.outcome.value}{f': {_cut(trial.end_reason)}' if trial.end_reason else ''}", STYLES[trial.outcome]
 
 
 def _print_step(step: AlignedStep, screen: Screen, arrow: str) -> None:

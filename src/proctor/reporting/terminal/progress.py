@@ -36,7 +36,9 @@ from proctor.reporting.terminal.screen import (
     wrap_spans,
 )
 from proctor.reporting.wording import STYLES, count_parts, duration, money, plural
-from proctor.results.run import Outcome, Run, Trial
+from proctor.results.run import Run
+from proctor.results.score import Outcome
+from proctor.results.trial import Trial
 from proctor.results.verdict import RunVerdict
 from proctor.running.settings import Listener, WorkerState
 

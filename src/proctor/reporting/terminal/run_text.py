@@ -26,8 +26,10 @@ from proctor.reporting.wording import (
     trial_name,
 )
 from proctor.results.reasons import headline_reason
-from proctor.results.run import Outcome, Run, Trial, TrialSummary
+from proctor.results.run import Run
+from proctor.results.score import Outcome
 from proctor.results.statistics import EvaluatorSummary
+from proctor.results.trial import Trial, TrialSummary
 from proctor.results.verdict import CaseVerdict, RunVerdict, SuiteVerdict
 
 INITIAL_NAME_WIDTH = 32

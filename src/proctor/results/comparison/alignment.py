@@ -22,7 +22,8 @@ from proctor.cases.suite import ExpectedCall
 from proctor.evaluators.tools.calls import actual_text, credit, mismatches
 from proctor.evaluators.tools.pairing import best_pairs_in_order
 from proctor.results.comparison.divergence import Divergence, DivergenceKind
-from proctor.results.run import Outcome, Trial
+from proctor.results.score import Outcome
+from proctor.results.trial import Trial
 
 SAME_TOOL_WEIGHT = 0.01
 """Weight of pairing two calls of one tool that have no argument in common."""
@@ -96,9 +97,9 @@ def _aligned_steps(before: Trial, after: Trial) -> Iterator[AlignedStep]:
         answers = _answer(one, index), _answer(other, index)
         if answers != (None, None):
             yield _pair(*answers, _text_difference("sentence"))
-    if before.reason != after.reason:
+    if before.end_reason != after.end_reason:
         last = max(len(before.replies), len(after.replies))
-        sides = [Step("end", last, trial.reason) if trial.reason else None for trial in (before, after)]
+        sides = [Step("end", last, trial.end_reason) if trial.end_reason else None for trial in (before, after)]
         difference = f"{_text_or(sides[0], 'ended normally')} → {_text_or(sides[1], 'ended normally')}"
         yield AlignedStep(sides[0], sides[1], difference, "end")
 

@@ -40,7 +40,9 @@ from proctor.results.comparison.significance import (
     mean_difference,
     ratio,
 )
-from proctor.results.run import Outcome, Run, Trial
+from proctor.results.run import Run
+from proctor.results.score import Outcome
+from proctor.results.trial import Trial
 
 ALPHA = 0.04
 """How often two runs of the same agent may be called different; below 0.05, so that the measured rate is as well."""

@@ -16,7 +16,9 @@ from proctor.cases.identity import CaseAddress, content_key, question_key
 from proctor.cases.suite import Case
 from proctor.results.judge_usage import judge_name
 from proctor.results.reasons import headline_of_case, headline_reason
-from proctor.results.run import Outcome, Run, Score, Trial
+from proctor.results.run import Run
+from proctor.results.score import Outcome, Score
+from proctor.results.trial import Trial
 
 CasePredicate = Callable[[str, Case], bool]
 """Whether to compare a case, from the name of its suite and the case."""

@@ -21,18 +21,12 @@ from proctor.cases.encoding import dumps
 from proctor.cases.suite import NamedData
 from proctor.results.gate_result import GateResult, gate_from_json, gate_to_json
 from proctor.results.judge_usage import JSON_NAMES, JudgeSummary, JudgeUsage
-from proctor.results.run import (
-    LazySequence,
-    QuarantinedCase,
-    Run,
-    RunStatus,
-    Score,
-    ScoreRow,
-    Trial,
-    TrialSummary,
-)
+from proctor.results.run import Run, RunStatus
+from proctor.results.score import Score, ScoreRow
 from proctor.results.store.schema import SCORES, TRIALS
 from proctor.results.store.text_columns import decode_text, encode_text
+from proctor.results.suite_info import QuarantinedCase
+from proctor.results.trial import LazySequence, Trial, TrialSummary
 from proctor.results.verdict import INTERRUPTED
 
 NOT_IN_HEADER = frozenset(
@@ -48,6 +42,7 @@ STORED_NAMES: Mapping[type, Mapping[str, str]] = {
     Run: {"stored_verdict": "verdict", "scoring_keys": "evaluator_keys", "unpriced_note": "uncounted"},
     JudgeSummary: JSON_NAMES,
     QuarantinedCase: {"expired": "over"},
+    Trial: {"end_reason": "reason"},
 }
 """By class: fields that stores and exported runs have under an earlier name."""
 

@@ -23,7 +23,8 @@ from proctor.base.own_files import EXPORTED_RUN
 from proctor.cases.encoding import decode_case, dumps, encode_case
 from proctor.cases.suite import Case
 from proctor.results.masking import TrialMasker
-from proctor.results.run import Run, RunStatus, Score, Trial
+from proctor.results.run import Run, RunStatus
+from proctor.results.score import Score
 from proctor.results.store.encoding import (
     STRICT_CODEC,
     TRIAL_COLUMNS,
@@ -35,6 +36,7 @@ from proctor.results.store.encoding import (
 from proctor.results.store.run_names import LAST, STANDARD_INPUT, validate_run_name
 from proctor.results.store.store import Store
 from proctor.results.store.trace_encoding import span_from_json, span_to_json
+from proctor.results.trial import Trial
 
 VERSION = 1
 MAX_LINE = 100_000_000

@@ -17,17 +17,8 @@ from proctor.base.locks import FileLock
 from proctor.cases.encoding import decode_case, dumps, encode_case
 from proctor.cases.identity import case_key, case_key_before_simulation, question_key
 from proctor.cases.suite import Case
-from proctor.results.run import (
-    LazySequence,
-    Outcome,
-    Run,
-    RunStatus,
-    Score,
-    ScoreRow,
-    Trial,
-    Trials,
-    TrialSummary,
-)
+from proctor.results.run import Run, RunStatus
+from proctor.results.score import Outcome, Score, ScoreRow
 from proctor.results.store.database import Database, store_errors
 from proctor.results.store.encoding import (
     SCORE_COLUMNS,
@@ -47,6 +38,7 @@ from proctor.results.store.encoding import (
 from proctor.results.store.run_names import find_run
 from proctor.results.store.text_columns import decode_text, encode_text
 from proctor.results.store.traces import StoredSpans, TraceRow, Traces
+from proctor.results.trial import LazySequence, Trial, Trials, TrialSummary
 from proctor.tracing.spans import Span
 
 K = TypeVar("K")

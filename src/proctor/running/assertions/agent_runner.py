@@ -27,7 +27,8 @@ from proctor.cases.formats import KEYWORDS_KEY
 from proctor.cases.formats.native.reader import read_list
 from proctor.cases.suite import Case, Settings, Suite, Turn
 from proctor.evaluators.evaluation import Evaluable
-from proctor.results.run import Outcome, Trial
+from proctor.results.score import Outcome
+from proctor.results.trial import Trial
 from proctor.running.assertions.agent_runtime import AgentRuntime
 from proctor.running.conversation import ConversationResult, ScriptedUser, converse
 from proctor.running.evaluables import evaluable_of
@@ -52,8 +53,8 @@ class AgentRun(dict[str, Any]):
 
     def __missing__(self, key: str) -> Any:
         __tracebackhide__ = True
-        if key in ANSWER_KEYS and self.trial.reason:
-            raise AgentFailed(f"case {self.trial.case.id!r} has no answer: {self.trial.reason}")
+        if key in ANSWER_KEYS and self.trial.end_reason:
+            raise AgentFailed(f"case {self.trial.case.id!r} has no answer: {self.trial.end_reason}")
         raise KeyError(key)
 
     def __getattr__(self, name: str) -> Any:
@@ -71,7 +72,7 @@ class AgentRun(dict[str, Any]):
         __tracebackhide__ = True
         replies = [reply for reply in self.trial.replies if reply.error is None]
         if not replies:
-            raise AgentFailed(f"case {self.trial.case.id!r} has no answer: {self.trial.reason}")
+            raise AgentFailed(f"case {self.trial.case.id!r} has no answer: {self.trial.end_reason}")
         evaluable = evaluable_of(self.trial.case, replies, self.trial.spans)
         passages = tuple(self["retrieval_context"])
         return replace(evaluable, retrieval_context=passages) if passages else evaluable
@@ -85,7 +86,7 @@ def agent_run(trial: Trial, reexecuted: Sequence[ToolRerun] | None = None) -> Ag
     case = trial.case
     keys: dict[str, Any] = {"id": case.id, "input": case.turns[-1].input, **_expectations(case.turns[-1])}
     if not trial.is_answered:
-        return AgentRun(trial, **keys, error=trial.reason or "the agent gave no answer")
+        return AgentRun(trial, **keys, error=trial.end_reason or "the agent gave no answer")
     keys["error"] = None
     calls = _calls(trial.replies)
     context = passages_of(trial.replies) if reexecuted is None else reexecuted_passages(reexecuted)
@@ -273,7 +274,7 @@ def _unscored_trial(case: Case, answer: ConversationResult, suite: str, mark: st
         number=1,
         position=0,
         outcome=answer.outcome or Outcome.SKIPPED,
-        reason=answer.reason,
+        end_reason=answer.reason,
         replies=answer.replies,
         started_at=answer.started_at,
         duration_ms=answer.duration_ms,

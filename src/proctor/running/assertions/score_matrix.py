@@ -29,7 +29,8 @@ from proctor.evaluators.evaluation import (
 from proctor.evaluators.judged_evaluator import JudgeAbstained, evaluator_timeout
 from proctor.evaluators.registry import resolve_evaluator
 from proctor.judging.call_log import WaitTimer, count_waits
-from proctor.results.run import Outcome, ScoreThreshold
+from proctor.results.run import ScoreThreshold
+from proctor.results.score import Outcome
 from proctor.running.scoring import outcome_of_exception
 from proctor.running.settings import NO_OPTIONS, limits_for
 from proctor.running.timeouts import Cancelled, TimedOut, Watchdog, run_with_timeout

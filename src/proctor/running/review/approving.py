@@ -20,8 +20,9 @@ from proctor.cases.files.digests import FileDigests
 from proctor.cases.identity import question_key
 from proctor.cases.matchers import Equals
 from proctor.cases.suite import Case, ExpectedCall, Suite, Turn
-from proctor.results.run import Outcome, Trial
+from proctor.results.score import Outcome
 from proctor.results.store.run_files import open_run
+from proctor.results.trial import Trial
 from proctor.running.plan import Selection
 from proctor.running.review.grading import FileRow
 from proctor.running.run import RunRequest, run_suites
@@ -116,7 +117,7 @@ def _refusal(case: Case, trial: Trial | None) -> str:
     if case.scenario is not None:
         return "its user is simulated, so every conversation is different"
     if not trial.is_answered or len(trial.replies) < len(case.turns):
-        return trial.reason or "the agent gave no answer"
+        return trial.end_reason or "the agent gave no answer"
     return ""
 
 

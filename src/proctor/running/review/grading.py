@@ -16,9 +16,11 @@ from proctor.base.errors import StoreError, UsageError
 from proctor.base.json_data import UNSET, Json, Unset, to_json, to_text
 from proctor.cases.suite import Case, Turn
 from proctor.cases.threshold import DEFAULT_THRESHOLD, passes, threshold_in_force
-from proctor.results.run import Outcome, Run, Score, Trial, TrialSummary
+from proctor.results.run import Run
+from proctor.results.score import Outcome, Score
 from proctor.results.store.run_files import is_file_name
 from proctor.results.store.store import Store
+from proctor.results.trial import Trial, TrialSummary
 from proctor.results.verdict import RunVerdict, record_verdict, trial_outcome, verdict
 from proctor.running.resume import exclusive_run
 

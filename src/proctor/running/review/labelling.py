@@ -8,8 +8,9 @@ from pathlib import Path
 from proctor.base.errors import UsageError
 from proctor.base.json_data import UNSET, Json, to_json
 from proctor.results.human_labels import HumanLabel, HumanLabels, ScorePlace
-from proctor.results.run import Outcome, Trial
+from proctor.results.score import Outcome
 from proctor.results.store.store import Store
+from proctor.results.trial import Trial
 from proctor.running.resume import exclusive_run
 from proctor.running.review.grading import Grade, Gradebook, ScoreAddress, pending_score
 
