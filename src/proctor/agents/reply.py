@@ -107,7 +107,9 @@ class ToolCall:
     raw_arguments: str | None = None
     """The arguments as the model wrote them, if they are not a JSON object."""
     parent: str | None = None
-    """The id of the surrounding call, if an agent is used as a tool."""
+    """The id of the surrounding call, if an agent is used as a tool, or of the handoff to the agent that calls."""
+    handoff: bool = False
+    """Whether another agent took over with this call. Its calls have this one as `parent`, but are not inside it."""
 
     @classmethod
     def parse(cls, name: str, arguments: Json, **rest: Any) -> ToolCall:
@@ -138,6 +140,8 @@ class Reply:
     """The session's state after this turn, if the agent reports it."""
     retrieval_context: tuple[str, ...] | None = None
     duration_ms: float | None = None
+    thoughts: str = ""
+    """What the model thought before the answer, if the framework reports it. It is not part of the answer."""
     raw: Any = None
     """The framework's result object; never stored."""
     error: str | None = None

@@ -317,10 +317,11 @@ class TurnRecorder:
     def record_handoff(self, name: str, arguments: Any, agent: str, *, id: str | None = None) -> None:  # noqa: A002
         """Record that another agent takes over. This call is the parent of the calls that it makes."""
         key = self.begin_call(name, arguments, id=id)
-        self.end_call(key, {"agent": agent})
         event = self._calls.get(key)
         if event is not None:
+            self._calls[key] = replace(event, call=replace(event.call, handoff=True))
             self._handoff = event.call.id
+        self.end_call(key, {"agent": agent})
 
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:

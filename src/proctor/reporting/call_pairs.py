@@ -36,7 +36,7 @@ class CallFit(enum.StrEnum):
     OUT_OF_ORDER = "out of order"
     FORBIDDEN = "forbidden"
     IGNORED = "ignored"
-    """The call ended in an error, and the evaluator does not count those."""
+    """The call ended in an error or was made inside another one, and the evaluator does not count those."""
 
 
 @dataclass(frozen=True, slots=True)

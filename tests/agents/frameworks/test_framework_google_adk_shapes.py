@@ -87,6 +87,24 @@ def test_an_app_and_what_a_runner_runs_are_agents(wrapped: Any) -> None:
     assert (reply.text, [call.name for call in reply.tool_calls]) == ("done", ["get_rate"])
 
 
+def test_text_parts_are_separate_lines_and_thoughts_are_stored_apart() -> None:
+    parts = [types.Part(text="It may rain.", thought=True), types.Part(text="The weather"), types.Part(text="is sunny")]
+    answer = LlmResponse(content=types.Content(role="model", parts=parts))
+    reply = replied(agent(answers=answer))
+    assert (reply.text, reply.thoughts) == ("The weather\nis sunny", "It may rain.")
+
+
+class Weather(BaseModel):
+    city: str
+
+
+def test_data_that_arrives_in_several_parts_is_read_as_one() -> None:
+    parts = [types.Part(text='{"city": "Lon'), types.Part(text='don"}')]
+    answer = LlmResponse(content=types.Content(role="model", parts=parts))
+    reply = replied(agent(answers=answer, tools=[], output_schema=Weather))
+    assert reply.structured == {"city": "London"}
+
+
 class Meddling(BasePlugin):
     """A plugin of the application that answers for one tool and makes words of the errors of others."""
 

@@ -64,7 +64,7 @@ def test_a_threshold_from_one_to_five_becomes_a_share(tmp_path: Path, given: flo
 @pytest.mark.parametrize("word", ["IN_ORDER", "in order", " In-Order ", 1])
 def test_every_spelling_of_a_match_type_is_understood(tmp_path: Path, word: Any) -> None:
     [spec] = specs(tmp_path, {"tool_trajectory_avg_score": {"threshold": 1, "matchType": word, "ignore_args": True}})
-    assert spec.arguments == {"match": "IN_ORDER", "ignore_args": True}
+    assert (spec.arguments["match"], spec.arguments["ignore_args"]) == ("IN_ORDER", True)
 
 
 def test_a_number_and_its_criterion_object_are_the_same_evaluator(tmp_path: Path) -> None:
@@ -75,6 +75,12 @@ def test_a_number_and_its_criterion_object_are_the_same_evaluator(tmp_path: Path
 def test_the_words_of_the_typescript_edition_can_be_asked_for(tmp_path: Path) -> None:
     [spec] = specs(tmp_path, {"response_match_score": {"threshold": 0.8, "tokenizer": "typescript"}})
     assert spec.arguments == {"variant": "rouge1", "tokenizer": "typescript"}
+
+
+@pytest.mark.parametrize(("thoughts", "evaluator"), [(True, "RougeWithThoughts"), (False, "ROUGE")])
+def test_thoughts_can_count_as_they_do_in_adk_python(tmp_path: Path, thoughts: bool, evaluator: str) -> None:
+    [spec] = specs(tmp_path, {"response_match_score": {"threshold": 0.8, "thoughts": thoughts}})
+    assert (spec.name, spec.arguments) == (evaluator, {"variant": "rouge1", "stem": True})
 
 
 def test_judge_options_and_rubrics_reach_the_evaluator_in_one_spelling(tmp_path: Path) -> None:

@@ -58,3 +58,23 @@ def test_where_order_matters_a_permuted_reference_is_another(match: str) -> None
 def test_a_flag_that_is_no_flag_is_refused(given: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="must be true or false"):
         ToolTrajectory(**given)
+
+
+@pytest.mark.parametrize("match", ["EXACT", "IN_ORDER", "ANY_ORDER"])
+def test_an_empty_expectation_means_no_calls_unless_any_calls_are_allowed(match: str) -> None:
+    one_call = Evaluable(expected_tool_calls=(), tool_calls=(ToolCall("a"),))
+    assert ToolTrajectory(match=match)(one_call).score == 0.0
+    assert ToolTrajectory(match=match, empty="any calls")(one_call).score == float(match != "EXACT")
+
+
+def test_inner_calls_count_unless_they_are_ignored() -> None:
+    calls = (ToolCall("a", id="1"), ToolCall("b", id="2", parent="1"))
+    evaluable = Evaluable(expected_tool_calls=(ExpectedCall("a"), ExpectedCall("b")), tool_calls=calls)
+    assert ToolTrajectory()(evaluable).score == 1.0
+    assert ToolTrajectory(inner_calls="ignore")(evaluable).score == 0.0
+
+
+@pytest.mark.parametrize("given", [{"empty": "none"}, {"inner_calls": "skip"}])
+def test_a_word_that_is_not_a_choice_is_refused(given: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="must be"):
+        ToolTrajectory(**given)

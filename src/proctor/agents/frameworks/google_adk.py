@@ -91,8 +91,8 @@ class GoogleAdk(Adapter):
             answer.read(event)
             recorder.set_partial(answer.text)
         answer.check()
-        structured = parse_json_answer(answer.text) if self._answers_json(answer.author) else None
-        return Reply(answer.text, structured=structured, state=await _state(session))
+        structured = parse_json_answer(answer.unbroken_text) if self._answers_json(answer.author) else None
+        return Reply(answer.text, structured=structured, state=await _state(session), thoughts=answer.thoughts)
 
     def _answers_json(self, author: str) -> bool:
         agent = self._root.find_agent(author) if hasattr(self._root, "find_agent") else None
@@ -125,27 +125,41 @@ async def _state(session: AdkSession) -> Any:
 
 
 class FinalAnswer:
-    """The answer of one turn, assembled from events."""
+    """The answer of one turn, assembled from events.
+
+    The text parts of an answer are joined by line breaks, as ADK's evaluators join them: a part may end without a
+    space. The parts of a stream are pieces of one text.
+    """
 
     def __init__(self) -> None:
         self._final = ""
         self._pieces = ""
         self._refusal = ""
+        self._unbroken = ""
         self.author = ""
+        self.thoughts = ""
+        """The parts of the answer that the model marked as thoughts."""
 
     def read(self, event: Any) -> None:
         self._refusal = event.error_code or self._refusal
         parts = event.content.parts if event.content and event.content.parts else ()
-        text = "".join(part.text for part in parts if part.text and not part.thought)
+        texts = [part.text for part in parts if part.text and not part.thought]
         if event.partial:
-            self._pieces += text
-        elif event.is_final_response() and text:
-            self._final, self._pieces, self.author = text, "", event.author
+            self._pieces += "".join(texts)
+        elif event.is_final_response() and texts:
+            self._final, self._pieces, self.author = "\n".join(texts), "", event.author
+            self._unbroken = "".join(texts)
+            self.thoughts = "\n".join(part.text for part in parts if part.text and part.thought)
 
     @property
     def text(self) -> str:
         """The last complete answer or, for an agent that only streams, all pieces."""
         return self._final or self._pieces
+
+    @property
+    def unbroken_text(self) -> str:
+        """The same without line breaks between parts, for JSON, whose parts may end inside a word."""
+        return self._unbroken or self._pieces
 
     def check(self) -> None:
         """Raise `AgentFailed` if the model refused to answer."""

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from proctor.compat.adk.response_match import RougeWithThoughts as RougeWithThoughts
     from proctor.compat.adk.measured import Measured as Measured
     from proctor.compat.adk.hallucinations import Hallucinations as Hallucinations
     from proctor.compat.adk.judged_metrics import FinalResponseMatch as FinalResponseMatch
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from proctor.compat.adk.custom_metrics import AdkMetric as AdkMetric
 
 EVALUATORS: dict[str, str] = {
+    "RougeWithThoughts": "proctor.compat.adk.response_match:RougeWithThoughts",
     "Measured": "proctor.compat.adk.measured:Measured",
     "Hallucinations": "proctor.compat.adk.hallucinations:Hallucinations",
     "FinalResponseMatch": "proctor.compat.adk.judged_metrics:FinalResponseMatch",

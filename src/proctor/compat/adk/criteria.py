@@ -28,6 +28,10 @@ MODEL_SETTINGS = ("temperature", "top_p", "max_output_tokens")
 UNICODE_ROUGE: Final = {"variant": "rouge1", "stem": True}
 TYPESCRIPT_ROUGE: Final = {"variant": "rouge1", "tokenizer": "typescript"}
 
+THOUGHTS = "thoughts"
+"""An option of Proctor's own for `response_match_score`: compare the thoughts too, as adk-python does."""
+THOUGHTS_EVALUATOR = "RougeWithThoughts"
+
 UNSUPPORTED_METRICS = frozenset(
     "multi_turn_task_success_v1 multi_turn_trajectory_quality_v1 multi_turn_tool_use_quality_v1".split()
 )
@@ -57,11 +61,14 @@ class BuiltInMetric:
     def spec(self, name: str, threshold: float, options: Mapping[str, Json]) -> EvaluatorSpec:
         """The evaluator for a criterion, with the threshold converted to 0 to 1."""
         share = (threshold - self.minimum) / (self.maximum - self.minimum)
-        return EvaluatorSpec(self.evaluator, self._arguments(options), threshold=share, label=name, scope=self.scope)
+        evaluator = THOUGHTS_EVALUATOR if options.get(THOUGHTS) else self.evaluator
+        return EvaluatorSpec(evaluator, self._arguments(options), threshold=share, label=name, scope=self.scope)
 
     def _arguments(self, options: Mapping[str, Json]) -> Mapping[str, Json]:
         if self.evaluator == "ToolTrajectory":
-            return {"match": options.get("match_type", "EXACT"), "ignore_args": options.get("ignore_args", False)}
+            match = options.get("match_type", "EXACT")
+            arguments = {"match": match, "ignore_args": options.get("ignore_args", False), "inner_calls": "ignore"}
+            return arguments if match == "EXACT" else arguments | {"empty": "any calls"}
         if self.evaluator == "ROUGE":
             return TYPESCRIPT_ROUGE if options.get("tokenizer") == "typescript" else UNICODE_ROUGE
         return options
@@ -69,7 +76,7 @@ class BuiltInMetric:
 
 METRICS: Final[Mapping[str, BuiltInMetric]] = {
     "tool_trajectory_avg_score": BuiltInMetric("ToolTrajectory", ("match_type", "ignore_args"), default_threshold=1.0),
-    "response_match_score": BuiltInMetric("ROUGE", ("tokenizer",)),
+    "response_match_score": BuiltInMetric("ROUGE", ("tokenizer", THOUGHTS)),
     "response_evaluation_score": BuiltInMetric("ResponseEvaluation", minimum=1.0, maximum=5.0),
     "safety_v1": BuiltInMetric("Safety"),
     "final_response_match_v2": BuiltInMetric("FinalResponseMatch", ("judge_model_options", INCLUDE_INTERMEDIATE)),
@@ -177,6 +184,7 @@ _READERS: Final[Mapping[str, Callable[[Fields, str], Any]]] = {
     "match_type": _match_type,
     "ignore_args": Fields.boolean,
     "tokenizer": lambda fields, name: fields.choice(name, ("unicode", "typescript")),
+    THOUGHTS: Fields.boolean,
     "judge_model_options": _judge_model_options,
     "rubrics": read_rubrics,
     INCLUDE_INTERMEDIATE: Fields.boolean,

@@ -19,9 +19,11 @@ from proctor.base.references import resolve
 from proctor.base.threads import run_in_thread
 from proctor.cases.matchers import Equals
 from proctor.cases.suite import ExpectedCall, Turn
+from proctor.compat.adk.keys import EXTRA_KEY
 from proctor.evaluators.declaration import evaluator
 from proctor.evaluators.evaluable import Evaluable, Exchange
 from proctor.evaluators.evaluation import Evaluation, InvalidScore, NothingToCompare
+from proctor.evaluators.tools.calls import outer_calls
 from proctor.evaluators.values import as_text
 
 USER_DATA_KEYS = frozenset({"args", "response"})
@@ -90,9 +92,10 @@ def _as_namespace(data: Any) -> Any:
 def _actual(exchange: Exchange, number: int) -> dict[str, Json]:
     reply = exchange.reply
     answer = reply.text if reply.text or reply.structured is None else as_text(reply.structured)
+    calls = [reply.tool_calls[index] for index in outer_calls(reply.tool_calls)]
     intermediate = {
-        "tool_uses": [_tool_use(call) for call in reply.tool_calls],
-        "tool_responses": [_tool_response(call) for call in reply.tool_calls if call.result is not None],
+        "tool_uses": [_tool_use(call) for call in calls],
+        "tool_responses": [_tool_response(call) for call in calls if call.result is not None],
         "intermediate_responses": [],
     }
     return _invocation(exchange.turn, number) | {
@@ -113,7 +116,7 @@ def _expected(turn: Turn, number: int) -> dict[str, Json]:
 
 
 def _invocation(turn: Turn, number: int) -> dict[str, Json]:
-    extra = turn.extra.get("x-adk")
+    extra = turn.extra.get(EXTRA_KEY)
     name = extra.get("invocationId") if isinstance(extra, Mapping) else None
     return {
         "invocation_id": str(name or f"turn-{number}"),

@@ -21,7 +21,8 @@ from proctor.base.source import read_text
 from proctor.cases.formats.loading import load
 from proctor.cases.suite import Suite
 from proctor.compat.adk.eval_set import is_legacy, read_document
-from proctor.compat.adk.test_config import DEFAULT_CONFIG, EXTRA_KEY, TestConfig, as_extra, read_config, read_session
+from proctor.compat.adk.keys import EXTRA_KEY
+from proctor.compat.adk.test_config import DEFAULT_CONFIG, TestConfig, as_extra, read_config, read_session
 
 
 async def find_agent(agent: Any, name: str | None, cleanup: AsyncExitStack) -> Any:

@@ -8,6 +8,8 @@ from proctor.base.json_data import Json
 
 NAME = "adk"
 CONFIG_NAME = "test_config.json"
+EXTRA_KEY = "x-adk"
+"""The key of `extra` under which a case, turn or suite stores ADK's data that Proctor does not use."""
 SUITE_NAMES = ("*.test.json", "*.evalset.json")
 
 SET_KEYS = frozenset({"evalSetId", "eval_set_id", "evalCases", "eval_cases"})

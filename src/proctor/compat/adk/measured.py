@@ -9,6 +9,7 @@ from proctor.base.json_data import Json
 from proctor.evaluators.declaration import evaluator
 from proctor.evaluators.evaluable import Evaluable
 from proctor.evaluators.evaluation import Evaluation, NothingToCompare
+from proctor.evaluators.tools.calls import outer_calls
 from proctor.evaluators.values import require_choice
 
 UNITS = {"tool_calls": "tool calls", "model_calls": "model calls", "tokens": "tokens", "seconds": "s"}
@@ -39,7 +40,7 @@ class Measured:
     def _measure(self, evaluable: Evaluable) -> tuple[float | None, dict[str, Json]]:
         usage = evaluable.usage
         if self.what == "tool_calls":
-            return len(evaluable.tool_calls), {}
+            return len(outer_calls(evaluable.tool_calls)), {}
         if self.what == "seconds":
             duration_ms = evaluable.duration_ms
             return None if duration_ms is None else round(duration_ms / 1000, 3), {}

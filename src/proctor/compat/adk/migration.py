@@ -9,7 +9,7 @@ from proctor.base.errors import UsageError
 from proctor.base.json_data import UNSET, Json, json_text, to_json
 from proctor.cases.suite import Case, Suite, Turn
 from proctor.compat.adk.conversations import literal_call
-from proctor.compat.adk.test_config import EXTRA_KEY
+from proctor.compat.adk.keys import EXTRA_KEY
 
 SPELLINGS = ("adk", "adk-python")
 """camelCase, as ADK-TS writes EvalSets, and snake_case, the only spelling adk-python's loader reads."""

@@ -28,7 +28,7 @@ from proctor.compat.adk.criteria import (
     read_options,
     report_only_spec,
 )
-from proctor.compat.adk.keys import CONFIG_NAME, NAME
+from proctor.compat.adk.keys import CONFIG_NAME, EXTRA_KEY, NAME
 
 LEGACY_ROWS = "legacy_rows"
 """A key of Proctor's own: what the rows of a legacy array are if the two ADKs read them differently."""
@@ -185,8 +185,6 @@ def _threshold(document: Document, metric: BuiltInMetric | CustomMetric, value: 
 
 ADK_PYTHON = "adk-python"
 """Used in warnings about unknown keys: adk-python's models ignore them."""
-EXTRA_KEY = "x-adk"
-"""The key of `extra` under which a case, turn or suite stores ADK's data that Proctor does not use."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ from proctor.evaluators.evaluation import NothingToCompare
 from proctor.evaluators.tools.pairing import MAX_ASSIGNMENT_CELLS
 
 FAILED_CALLS = ("count", "ignore")
-"""The values of `failed_calls`: compare calls that ended in an error like others, or ignore them."""
+"""The values of `failed_calls` and `inner_calls`: compare such calls like others, or ignore them."""
 
 
 def expected_calls(evaluable: Evaluable) -> tuple[ExpectedCall, ...]:
@@ -43,15 +43,38 @@ def expected_calls(evaluable: Evaluable) -> tuple[ExpectedCall, ...]:
     return evaluable.expected_tool_calls
 
 
-def require_failed_calls(value: object) -> None:
+def require_failed_calls(value: object, name: str = "failed_calls") -> None:
     """Raise `ValueError` unless it is one of `FAILED_CALLS`."""
     if value not in FAILED_CALLS:
-        raise ValueError(f"failed_calls must be count or ignore, not {value!r}")
+        raise ValueError(f"{name} must be count or ignore, not {value!r}")
 
 
-def counted_calls(calls: Sequence[ToolCall], failed_calls: str) -> list[int]:
+def counted_calls(calls: Sequence[ToolCall], failed_calls: str, inner_calls: str = "count") -> list[int]:
     """The indices of the calls that count."""
-    return [index for index, call in enumerate(calls) if failed_calls == "count" or not has_failed(call)]
+    outer = set(outer_calls(calls)) if inner_calls == "ignore" else range(len(calls))
+    return [
+        index
+        for index, call in enumerate(calls)
+        if index in outer and (failed_calls == "count" or not has_failed(call))
+    ]
+
+
+def outer_calls(calls: Sequence[ToolCall]) -> list[int]:
+    """The indices of the calls that were not made inside another one, as those of an agent used as a tool are."""
+    by_id = {call.id: call for call in calls if call.id is not None}
+    return [index for index, call in enumerate(calls) if not _is_inner(call, by_id)]
+
+
+def _is_inner(call: ToolCall, by_id: Mapping[str, ToolCall]) -> bool:
+    """Whether a call was made inside another one; after a handoff it was not, although it has a parent."""
+    visited: set[str] = set()
+    while call.parent is not None and call.parent not in visited:
+        parent = by_id.get(call.parent)
+        if parent is None or not parent.handoff:
+            return True
+        visited.add(call.parent)
+        call = parent
+    return False
 
 
 def has_failed(call: ToolCall) -> bool:

@@ -36,7 +36,7 @@ from proctor.evaluators.tools.calls import (
 )
 from proctor.evaluators.tools.differences import differences, fault, other_calls
 from proctor.evaluators.tools.pairing import Pairs, best_pairs, best_pairs_in_order, is_exact
-from proctor.evaluators.values import require_bool
+from proctor.evaluators.values import require_bool, require_choice
 
 _ORDERS = ("EXACT", "IN_ORDER", "ANY_ORDER")
 
@@ -48,8 +48,8 @@ class ToolTrajectory:
 
     1 if the calls are exactly the expected ones (`EXACT`), or contain them `IN_ORDER` or in `ANY_ORDER`. The last two
     allow other calls unless `extra: false`, so `ANY_ORDER` with `extra: false` means exactly these in any order.
-    `tools: []` means no calls in every mode. With `partial`, the score is the share of matching calls: of the longer
-    list if extra calls are not allowed, else of the expected list.
+    `tools: []` means no calls in every mode, unless `empty: any calls`. With `partial`, the score is the share of
+    matching calls: of the longer list if extra calls are not allowed, else of the expected list.
     """
 
     match: str | int = "EXACT"
@@ -62,11 +62,17 @@ class ToolTrajectory:
     """Whether other calls are allowed; `None` leaves it to `match`."""
     failed_calls: str = "count"
     """`ignore` leaves out calls that ended in an error."""
+    inner_calls: str = "count"
+    """`ignore` leaves out calls made inside another call, such as those of an agent used as a tool."""
+    empty: str = "no calls"
+    """What `tools: []` means with `IN_ORDER` and `ANY_ORDER`: `no calls`, or `any calls` as in adk-python."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "match", _order(self.match))
         require_bool(ignore_args=self.ignore_args, partial=self.partial)
         require_failed_calls(self.failed_calls)
+        require_failed_calls(self.inner_calls, "inner_calls")
+        require_choice("empty", self.empty, ("no calls", "any calls"))
         if self.extra is None:
             object.__setattr__(self, "extra", self.match != "EXACT")
         require_bool(extra=self.extra)
@@ -75,10 +81,10 @@ class ToolTrajectory:
 
     def __call__(self, evaluable: Evaluable) -> Evaluation:
         expected = expected_calls(evaluable)
-        places = counted_calls(evaluable.tool_calls, self.failed_calls)
+        places = counted_calls(evaluable.tool_calls, self.failed_calls, self.inner_calls)
         actual = [evaluable.tool_calls[index] for index in places]
         if not expected:
-            return _evaluate_no_calls(actual, places)
+            return _evaluate_no_calls(actual, places, allowed=bool(self.extra) and self.empty == "any calls")
         fit = name_matrix(expected, actual) if self.ignore_args else match_matrix(expected, actual)
         units = expand_counts(expected, len(actual))
         pair = best_pairs if self.match == "ANY_ORDER" else best_pairs_in_order
@@ -225,12 +231,14 @@ class _Assignment:
             column = gives_up[wanted_by[column]]
 
 
-def _evaluate_no_calls(actual: Sequence[ToolCall], places: Sequence[int]) -> Evaluation:
-    """The result for `tools: []`, which means no calls in every mode."""
+def _evaluate_no_calls(actual: Sequence[ToolCall], places: Sequence[int], *, allowed: bool = False) -> Evaluation:
+    """The result for `tools: []`, which means no calls in every mode unless calls are `allowed`."""
     left = differences((), actual, [])
-    details = {**_precision_and_recall(0, 0, len(actual)), **left.details(places=places)}
+    details = {**_precision_and_recall(0, 0, len(actual)), **left.details(extra_allowed=allowed, places=places)}
     if not actual:
         return Evaluation(1.0, "no tool calls, as expected", details)
+    if allowed:
+        return Evaluation(1.0, f"no call is required; {other_calls(len(actual))}", details)
     return Evaluation(0.0, f"expected no tool calls: {left.explain()}", details)
 
 

@@ -10,6 +10,7 @@ import pytest
 pytest.importorskip("google.adk", reason="google-adk has an environment of its own: make frameworks")
 
 from google.adk.agents import LlmAgent
+from google.adk.tools.agent_tool import AgentTool
 from scripted_adk import Scripted, agent, get_rate_with_state
 
 from proctor.compat.adk import AgentEvaluationFailed, AgentEvaluator
@@ -99,6 +100,17 @@ def test_the_agent_of_a_module_is_found_where_adk_looks_for_it(tmp_path: Any, mo
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.syspath_prepend(str(Path(__file__).parent))
     AgentEvaluator.evaluate_eval_set_sync("rates_desk", eval_set(eval_case("Oslo")), num_runs=1)
+
+
+def test_the_calls_of_an_agent_that_is_used_as_a_tool_do_not_count_and_are_stored() -> None:
+    inner = agent(name="rate_agent")
+    desk = agent(AgentTool(inner), name="desk", model=Scripted(tool="rate_agent"))
+    case = eval_case("Oslo")
+    case["conversation"][0]["intermediateData"]["toolUses"] = [{"name": "rate_agent", "args": {"request": "Oslo"}}]
+    criteria = {"tool_trajectory_avg_score": 1.0}
+    run = AgentEvaluator.evaluate_eval_set_sync(desk, eval_set(case), criteria, num_runs=1)
+    [trial] = run.trials
+    assert [call.name for call in trial.replies[0].tool_calls] == ["rate_agent", "get_rate"]
 
 
 def test_a_metric_function_is_given_adks_own_objects(tmp_path: Any, monkeypatch: Any) -> None:
