@@ -295,7 +295,7 @@ def test_settings_that_make_no_sense_are_refused_and_do_not_hang(settings: dict[
 
 
 def test_a_case_that_nothing_scores_is_an_error_and_can_be_read_again(tmp_path: Path) -> None:
-    unscored = suite([replace(case("c"), evaluators=())], evaluators=())
+    unscored = suite([replace(case("c"), evaluators=(), implied=False)], evaluators=())
     found = run(unscored, agent=echo, store=tmp_path)
 
     assert [trial.reason for trial in found[0].trials] == ["nothing scores this case"]

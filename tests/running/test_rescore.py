@@ -257,7 +257,7 @@ def test_reuse_scores_answers_that_could_not_be_scored_before(
     evaluators: tuple[EvaluatorSpec, ...], tmp_path: Path
 ) -> None:
     agent = Counted()
-    unscored = suite([replace(case("a"), evaluators=evaluators)])
+    unscored = suite([replace(case("a"), evaluators=evaluators, implied=False)])
     assert only(run(unscored, agent=agent, store=tmp_path)).outcome is Outcome.ERROR
     found = run(suite([case("a")]), agent=agent, store=tmp_path, reuse=True)
 

@@ -9,7 +9,6 @@ from typing import Any
 from hypothesis import strategies as st
 
 from proctor.base.json_data import UNSET
-from proctor.cases.evaluator_specs import with_implied
 from proctor.cases.matchers import Approx, Equals, Ignore, OneOf, Regex
 from proctor.cases.matchers.value_matchers import contains_matchers
 from proctor.cases.scenario import Scenario
@@ -287,14 +286,8 @@ CASES = _some_simulated()
 
 
 def _settle(suite: Suite) -> Suite:
-    """As a reader gives it: a case names evaluators only where they are not the suite's."""
-    cases = []
-    for case in suite.cases:
-        named = case.evaluators
-        if named is None:
-            named = with_implied(suite.evaluators, case.turns, final_state=case.final_state is not None)
-        cases.append(replace(case, evaluators=None if named == suite.evaluators else named))
-    return replace(suite, cases=tuple(cases))
+    """As a reader gives it: the lists of cases are as they are written."""
+    return suite
 
 
 SUITES = st.builds(

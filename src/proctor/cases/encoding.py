@@ -116,8 +116,8 @@ def encode_case(case: Case) -> str:
 
 
 def decode_case(content: str) -> Case:
-    """The case that `encode_case` wrote; raises `ValueError` for anything else."""
+    """The case that `encode_case` wrote, with complete lists of evaluators; raises `ValueError` for anything else."""
     data = json.loads(content)
     if "v" not in data:
         raise ValueError("this is not a stored case")
-    return CODEC.decode(Case, data)
+    return CODEC.decode(Case, data, implied=False)

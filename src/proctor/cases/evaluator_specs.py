@@ -1,25 +1,22 @@
 """Reads and writes lists of evaluators in suite files.
 
 An entry is `"ExactMatch"`, `"checks.py:fn"` or `{"Faithfulness": {"threshold": 0.8}}`; `"..."` stands for the
-evaluators that would apply without the list. An expectation adds its own evaluator (`with_implied`), so that no
-expectation is silently ignored.
+evaluators of the suite.
 """
 
 from __future__ import annotations
 
-import functools
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from proctor.base.documents import Document, Fields, json_type_name
 from proctor.base.errors import RenamedWarning, UsageError
-from proctor.base.json_data import UNSET, Json, canonical, json_text, to_json, to_text
+from proctor.base.json_data import Json, canonical, json_text, to_json, to_text
 from proctor.base.source import Pointer
-from proctor.cases.suite import EvaluatorSpec, Suite, Turn
+from proctor.cases.suite import INHERITED, EvaluatorSpec
 
-INHERIT = "..."
+INHERIT = INHERITED.name
 
 SPEC_KEYS = ("threshold", "name", "report_only", "scope", "output", "timeout", "output_path", "retries", "optional")
 """The keys of an entry that say how its score counts; every other key is an argument of the evaluator."""
@@ -134,37 +131,6 @@ def _write_spec(spec: EvaluatorSpec) -> Json:
     return {spec.name: options} if options else spec.name
 
 
-TOOL_EVALUATORS = frozenset({"ToolTrajectory", "ToolCorrectness", "ExpectedTools"})
-
-
-def with_implied(
-    specs: tuple[EvaluatorSpec, ...], turns: tuple[Turn, ...], *, final_state: bool = False
-) -> tuple[EvaluatorSpec, ...]:
-    """`specs` plus the evaluators that the expectations of `turns` imply.
-
-    Keywords imply `Contains`, tool calls `ExpectedTools`, a final state `FinalState`, unless `specs` has an evaluator
-    of that family. A reference answer is compared exactly only if there is no other evaluator, because most evaluators
-    have their own use for it.
-    """
-    names = {spec.name for spec in specs}
-    implied: list[str] = []
-    if "Contains" not in names and any(turn.expected.contains is not None for turn in turns):
-        implied.append("Contains")
-    if not names & TOOL_EVALUATORS and any(turn.expected.tools is not None for turn in turns):
-        implied.append("ExpectedTools")
-    if final_state and "FinalState" not in names:
-        implied.append("FinalState")
-    if not specs and any(turn.expected.output is not UNSET for turn in turns):
-        implied.insert(0, "ExactMatch")
-    return specs + tuple([_implied_spec(name) for name in implied])
-
-
-@functools.cache
-def _implied_spec(name: str) -> EvaluatorSpec:
-    """One object for all cases: a plan builds one evaluator per spec object."""
-    return EvaluatorSpec(name)
-
-
 def spec_key(spec: EvaluatorSpec) -> str:
     """A text that two specs share if they are equal, also if their arguments cannot be hashed."""
     return canonical(
@@ -182,23 +148,6 @@ def spec_key(spec: EvaluatorSpec) -> str:
             spec.optional,
         ]
     )
-
-
-def imply_evaluators(suite: Suite) -> Suite:
-    """A suite whose cases without evaluators are scored by their expectations, as in files."""
-    if (
-        suite.evaluators
-        or not isinstance(suite.cases, tuple)
-        or all(case.evaluators is not None for case in suite.cases)
-    ):
-        return suite
-    cases = (
-        case
-        if case.evaluators is not None
-        else replace(case, evaluators=with_implied((), case.turns, final_state=case.final_state is not None))
-        for case in suite.cases
-    )
-    return replace(suite, cases=tuple(cases))
 
 
 def read_evaluators(entries: Sequence[str | Mapping[str, Json] | EvaluatorSpec]) -> tuple[EvaluatorSpec, ...]:

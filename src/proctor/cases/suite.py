@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
@@ -185,7 +186,8 @@ class Case:
     description: str = ""
     tags: tuple[str, ...] = ()
     evaluators: tuple[EvaluatorSpec, ...] | None = None
-    """Evaluators of this case instead of the suite's; `None` inherits those. `"..."` is already resolved."""
+    """Evaluators of this case instead of the suite's; `None` inherits those, and `...` in the list stands for them.
+    `Suite.evaluators_of` has the complete list."""
     inputs: tuple[NamedData, ...] = ()
     """Values that the application can ask for by name."""
     metadata: Mapping[str, Json] = field(default_factory=dict)
@@ -205,6 +207,9 @@ class Case:
     quarantine: Quarantine | None = None
     position: Position | None = field(default=None, compare=False, repr=False)
     """Where it is written: the line of its id, if it has one. Not compared and not stored."""
+    implied: bool = field(default=True, compare=False, repr=False)
+    """Whether what the case expects brings its checks: `Contains`, `ExpectedTools`, `FinalState`, `ExactMatch`. Not
+    compared and not stored: a stored case has them in its lists."""
     continue_after_failed_turn: bool = False
     """Whether turns after a failed one are still sent; if not, a failed turn ends the conversation."""
 
@@ -344,10 +349,98 @@ class Suite:
         return replace(self, cases=tuple(map(change, self.cases)))
 
     def evaluators_of(self, case: Case, turn: Turn | None = None) -> tuple[EvaluatorSpec, ...]:
-        """The evaluators of a turn: its own, else those of the case, else those of the suite."""
-        if turn is not None and turn.evaluators is not None:
-            return turn.evaluators
-        return self.evaluators if case.evaluators is None else case.evaluators
+        """The complete evaluators of a case, or of a turn that has its own: with the suite's for `...`, and with the
+        checks that the expectations imply."""
+        return complete_evaluators(case, self.evaluators, turn)
+
+
+INHERITED: Final = EvaluatorSpec("...")
+"""In a list of evaluators: the evaluators of the suite."""
+
+TOOL_EVALUATORS: Final = frozenset({"ToolTrajectory", "ToolCorrectness", "ExpectedTools"})
+
+
+def complete_evaluators(
+    case: Case, defaults: tuple[EvaluatorSpec, ...], turn: Turn | None = None
+) -> tuple[EvaluatorSpec, ...]:
+    """The evaluators that score a case, or one of its turns; `defaults` are those of its suite."""
+    if turn is not None and turn.evaluators is not None:
+        named = _without_inherited(turn.evaluators, defaults)
+        return with_implied(named, (turn,)) if case.implied else named
+    named = defaults if case.evaluators is None else _without_inherited(case.evaluators, defaults)
+    return with_implied(named, case.turns, final_state=case.final_state is not None) if case.implied else named
+
+
+def _without_inherited(
+    specs: tuple[EvaluatorSpec, ...], defaults: tuple[EvaluatorSpec, ...]
+) -> tuple[EvaluatorSpec, ...]:
+    """The list with `defaults` in the place of `...`, each once."""
+    if not any(spec.name == INHERITED.name for spec in specs):
+        return specs
+    complete: list[EvaluatorSpec] = []
+    for spec in specs:
+        complete += [item for item in (defaults if spec.name == INHERITED.name else (spec,)) if item not in complete]
+    return tuple(complete)
+
+
+def with_implied(
+    specs: tuple[EvaluatorSpec, ...], turns: tuple[Turn, ...], *, final_state: bool = False
+) -> tuple[EvaluatorSpec, ...]:
+    """`specs` plus the evaluators that the expectations of `turns` imply, so that none is silently ignored.
+
+    Keywords imply `Contains`, tool calls `ExpectedTools`, a final state `FinalState`, unless `specs` has an evaluator
+    of that family. A reference answer is compared exactly only if there is no other evaluator, because most evaluators
+    have their own use for it.
+    """
+    names = {spec.name for spec in specs}
+    implied: list[str] = []
+    if "Contains" not in names and any(turn.expected.contains is not None for turn in turns):
+        implied.append("Contains")
+    if not names & TOOL_EVALUATORS and any(turn.expected.tools is not None for turn in turns):
+        implied.append("ExpectedTools")
+    if final_state and "FinalState" not in names:
+        implied.append("FinalState")
+    if not specs and any(turn.expected.output is not UNSET for turn in turns):
+        implied.insert(0, "ExactMatch")
+    return specs + tuple([_implied_spec(name) for name in implied]) if implied else specs
+
+
+@functools.cache
+def _implied_spec(name: str) -> EvaluatorSpec:
+    """One object for all cases: a plan builds one evaluator per spec object."""
+    return EvaluatorSpec(name)
+
+
+def with_complete_evaluators(suite: Suite) -> Suite:
+    """The suite in which every case and turn that has its own evaluators lists all of them."""
+
+    def complete(case: Case) -> Case:
+        evaluators = complete_evaluators(case, suite.evaluators)
+        own = None if evaluators == suite.evaluators else evaluators
+        has_own_turns = any(turn.evaluators is not None for turn in case.turns)
+        if own == case.evaluators and not has_own_turns:
+            return case
+        turns = case.turns
+        if has_own_turns:
+            turns = tuple(
+                turn
+                if turn.evaluators is None
+                else replace(turn, evaluators=complete_evaluators(case, suite.evaluators, turn))
+                for turn in turns
+            )
+        return replace(case, evaluators=own, turns=turns, implied=False)
+
+    return suite.map_cases(complete)
+
+
+def with_named_evaluators_only(suite: Suite) -> Suite:
+    """A suite of another tool, where expectations bring no checks as soon as evaluators are named."""
+
+    def decide(case: Case) -> Case:
+        is_named = bool(suite.evaluators) or case.evaluators is not None
+        return replace(case, implied=False) if is_named else case
+
+    return suite.map_cases(decide)
 
 
 def duplicate_problems(suites: Sequence[Suite]) -> list[Problem]:

@@ -12,7 +12,7 @@ import click
 from proctor.base.errors import UsageError
 from proctor.cases.formats import default_folder
 from proctor.cases.formats.loading import load
-from proctor.cases.suite import Case, EvaluatorSpec, Settings, Suite, Turn
+from proctor.cases.suite import Case, EvaluatorSpec, Settings, Suite, Turn, with_complete_evaluators
 from proctor.cli import suggestions
 from proctor.cli.help_pages import (
     AGENT_AND_JUDGE,
@@ -423,4 +423,4 @@ def _with_evaluators(suite: Suite, extra: tuple[EvaluatorSpec, ...]) -> Suite:
     def with_turns(case: Case) -> Case:
         return extended(replace(case, turns=tuple(extended(turn) for turn in case.turns)))
 
-    return extended(suite.map_cases(with_turns))
+    return extended(with_complete_evaluators(suite).map_cases(with_turns))

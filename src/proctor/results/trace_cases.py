@@ -14,10 +14,9 @@ from typing import Any
 from proctor.agents.reply import ToolCall
 from proctor.base.errors import UsageError
 from proctor.base.json_data import UNSET, Json, parse_json_or_keep, to_json
-from proctor.cases.evaluator_specs import with_implied
 from proctor.cases.ids import UniqueIds
 from proctor.cases.matchers import Equals
-from proctor.cases.suite import Case, Expected, ExpectedCall, NamedData, Suite, Turn
+from proctor.cases.suite import Case, Expected, ExpectedCall, NamedData, Suite, Turn, with_implied
 from proctor.evaluators.evaluation import Evaluable
 from proctor.evaluators.from_trace import as_evaluable
 from proctor.results.trial import Trial

@@ -25,10 +25,17 @@ from proctor.base.environment import environment_from
 from proctor.base.errors import InvalidSuite, Problem, UsageError
 from proctor.base.json_data import fingerprint
 from proctor.base.positions import Position, pointer_text
-from proctor.cases.evaluator_specs import imply_evaluators, spec_key
+from proctor.cases.evaluator_specs import spec_key
 from proctor.cases.files.digests import FileDigests
 from proctor.cases.formats import format_named
-from proctor.cases.suite import Case, EvaluatorSpec, Quarantine, Suite, duplicate_problems
+from proctor.cases.suite import (
+    Case,
+    EvaluatorSpec,
+    Quarantine,
+    Suite,
+    duplicate_problems,
+    with_complete_evaluators,
+)
 from proctor.evaluators.registry import (
     ResolvedEvaluator,
     is_user_code,
@@ -221,6 +228,7 @@ def check_references(suite: Suite, options: RunOptions = NO_OPTIONS, *, load: bo
     """
     problems: list[Problem] = []
     with environment_from(suite.env_files):
+        suite = with_complete_evaluators(suite)
         resolver = _EvaluatorResolver(suite, options, problems, load=load)
         for case in suite.cases:
             resolver.evaluators_for(case)
@@ -279,7 +287,7 @@ _PlannedCases = list[tuple[Case, CaseEvaluators, int]]
 def _plan_suite(
     requested: _SuiteWithAgent, options: RunOptions, problems: list[Problem], select: Selection | None
 ) -> tuple[PlannedSuite, _PlannedCases] | None:
-    suite = imply_evaluators(requested.suite)
+    suite = with_complete_evaluators(requested.suite)
     agent = _agent_of(suite, requested.agent, problems)
     resolver = _EvaluatorResolver(suite, options, problems)
     cases = _planned_cases(suite, options, resolver, select)

@@ -168,7 +168,8 @@ def _as_stored(name: str, row: Run, answers: Mapping[TrialAddress, Trial]) -> Su
 
 def _with_evaluators(suite: Suite, evaluators: tuple[EvaluatorSpec, ...]) -> Suite:
     def without_evaluators(case: Case) -> Case:
-        return replace(case, evaluators=None, turns=tuple(replace(turn, evaluators=None) for turn in case.turns))
+        turns = tuple(replace(turn, evaluators=None) for turn in case.turns)
+        return replace(case, evaluators=None, turns=turns, implied=False)
 
     return replace(suite.map_cases(without_evaluators), evaluators=evaluators)
 

@@ -21,8 +21,7 @@ from proctor.base.clock import Clock
 from proctor.base.errors import NeedsModel, ProctorError, one_line, truncate_middle, user_location
 from proctor.base.json_data import Json, to_json
 from proctor.base.threads import run_in_thread
-from proctor.cases.evaluator_specs import TOOL_EVALUATORS
-from proctor.cases.suite import Case, Suite
+from proctor.cases.suite import TOOL_EVALUATORS, Case, Suite
 from proctor.cases.threshold import passes
 from proctor.evaluators.evaluation import (
     UNCLAMPED,

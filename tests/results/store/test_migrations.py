@@ -123,8 +123,9 @@ def test_a_run_of_an_earlier_version_is_shown_whole(project: Path) -> None:
 
 def test_cases_of_an_earlier_version_are_those_of_the_suite_that_was_run(old_project: Path) -> None:
     from proctor.cases.formats.loading import load
+    from proctor.cases.suite import with_complete_evaluators
 
-    [suite] = load([old_project / "suite.yaml"])
+    [suite] = map(with_complete_evaluators, load([old_project / "suite.yaml"]))
     store = Store(old_project / ".proctor", create=False)
     stored = {trial.case.id: encode_case(trial.case) for row in store.runs() for trial in store.trials(row.no)}
     store.close()

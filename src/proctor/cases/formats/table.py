@@ -18,7 +18,7 @@ from proctor.base.json_data import UNSET, Json, to_text
 from proctor.cases.formats.native.reader import read_case, read_document
 from proctor.cases.formats.native.writer import SuiteText, replace_lone_surrogates
 from proctor.cases.ids import UniqueIds
-from proctor.cases.suite import Case, Criteria, Settings, Suite
+from proctor.cases.suite import Case, Criteria, Settings, Suite, complete_evaluators
 
 COLUMNS = ("id", "input", "expected", "contains", "contains_all", "tools", "description", "tags")
 PREFIXES = ("metadata.", "state.", "input.")
@@ -210,7 +210,7 @@ def _losses_of_case(suite: Suite, case: Case, row: Mapping[str, str]) -> list[st
         for name, noun in EXPECTED_FIELD_NAMES.items()
         if getattr(turn.expected, name) != getattr(turn_again.expected, name)
     ]
-    if suite.evaluators_of(case, turn) != (again.evaluators or ()):
+    if suite.evaluators_of(case, turn) != complete_evaluators(again, ()):
         missing.append("evaluators")
     return [f"case {case.id!r}: {thing} cannot be expressed in CSV" for thing in missing]
 

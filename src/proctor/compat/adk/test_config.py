@@ -15,7 +15,7 @@ from proctor.base.documents import Document, Fields, did_you_mean, json_type_nam
 from proctor.base.errors import InvalidSuite
 from proctor.base.json_data import UNSET, Json
 from proctor.base.source import Pointer, pointer_text, read_text
-from proctor.cases.suite import Case, Criteria, EvaluatorSpec, Suite
+from proctor.cases.suite import Case, Criteria, EvaluatorSpec, Suite, with_named_evaluators_only
 from proctor.compat.adk.conversations import read_simulator
 from proctor.compat.adk.criteria import (
     INCLUDE_INTERMEDIATE,
@@ -211,19 +211,18 @@ def build_suite(document: Document, draft: Draft, config: TestConfig | None = No
     _report_duplicates(document, draft)
     cases = tuple(_with_evaluators(document, located, config) for located in draft.cases)
     document.finish()
-    return [
-        Suite(
-            name=draft.name,
-            cases=cases,
-            evaluators=config.specs,
-            criteria=Criteria(trials="mean"),
-            description=draft.description,
-            path=document.path,
-            format=NAME,
-            warnings=tuple(document.warnings),
-            extra=as_extra({**draft.extra.get(EXTRA_KEY, {}), **config.extra}),
-        )
-    ]
+    suite = Suite(
+        name=draft.name,
+        cases=cases,
+        evaluators=config.specs,
+        criteria=Criteria(trials="mean"),
+        description=draft.description,
+        path=document.path,
+        format=NAME,
+        warnings=tuple(document.warnings),
+        extra=as_extra({**draft.extra.get(EXTRA_KEY, {}), **config.extra}),
+    )
+    return [with_named_evaluators_only(suite)]
 
 
 def evaluators_for(case: Case, config: TestConfig) -> tuple[EvaluatorSpec, ...]:

@@ -33,6 +33,7 @@ from proctor.cases.suite import (
     ResolvedSetting,
     Suite,
     Turn,
+    with_named_evaluators_only,
 )
 from proctor.cases.validation import validate
 from proctor.compat.holodeck.backend_choice import choose_backend
@@ -126,7 +127,8 @@ def agent_suite(agent: Agent, path: str | Path = "agent.yaml") -> Suite:
         document = Document(Path(path), "", data, lambda pointer: None)
         return read_agent_file(document, Agent, allow_missing_files=True, allow_no_tests=True)[1]
     document = Document(original.path or Path(path), "", {}, lambda pointer: None)
-    return replace(original, cases=_Tests(document, original.evaluators).cases(agent.test_cases or [], []))
+    cases = _Tests(document, original.evaluators).cases(agent.test_cases or [], [])
+    return with_named_evaluators_only(replace(original, cases=cases))
 
 
 def _as_data(value: Any) -> Any:
@@ -184,7 +186,7 @@ class _AgentFileReader:
         positions |= document.positions_below(("evaluations", "model"), "judge")
         document.finish()
         config = as_execution_config(settings)
-        return Suite(
+        suite = Suite(
             name=agent.name,
             cases=cases,
             evaluators=defaults,
@@ -204,6 +206,7 @@ class _AgentFileReader:
             resolved=self._resolved(agent, description, settings),
             key_positions=positions,
         )
+        return with_named_evaluators_only(suite)
 
     # Tests
 

@@ -10,7 +10,16 @@ from proctor.base.references import is_reference
 from proctor.base.source import Pointer
 from proctor.cases.evaluator_specs import INHERIT, read_specs
 from proctor.cases.ids import UniqueIds, slug
-from proctor.cases.suite import NO_EXPECTATION, Case, EvaluatorSpec, Expected, NamedData, Suite, Turn
+from proctor.cases.suite import (
+    NO_EXPECTATION,
+    Case,
+    EvaluatorSpec,
+    Expected,
+    NamedData,
+    Suite,
+    Turn,
+    with_named_evaluators_only,
+)
 
 NAME = "pixie"
 EXTENSION = "x-pixie"
@@ -56,16 +65,18 @@ def read(document: Document) -> list[Suite]:
     fields.report_unknown_keys()
     if not evaluators:
         _require_evaluators(document, cases)
-    suite = Suite(
-        name=name,
-        cases=tuple(case for case, _ in cases),
-        evaluators=defaults,
-        agent=runnable,
-        path=document.path,
-        format=NAME,
-        warnings=tuple(document.warnings),
-        extra=extra,
-        key_positions=document.positions_below(("runnable",), "agent"),
+    suite = with_named_evaluators_only(
+        Suite(
+            name=name,
+            cases=tuple(case for case, _ in cases),
+            evaluators=defaults,
+            agent=runnable,
+            path=document.path,
+            format=NAME,
+            warnings=tuple(document.warnings),
+            extra=extra,
+            key_positions=document.positions_below(("runnable",), "agent"),
+        )
     )
     document.finish(suite)
     return [suite]

@@ -15,11 +15,10 @@ from typing import Any, Literal
 from proctor.agents.reply import Reply
 from proctor.base.errors import UsageError
 from proctor.base.json_data import Json, json_text, to_json
-from proctor.cases.evaluator_specs import with_implied
 from proctor.cases.files.digests import FileDigests
 from proctor.cases.identity import question_key
 from proctor.cases.matchers import Equals
-from proctor.cases.suite import Case, ExpectedCall, Suite, Turn
+from proctor.cases.suite import Case, ExpectedCall, Suite, Turn, with_implied
 from proctor.results.score import Outcome
 from proctor.results.store.run_files import open_run
 from proctor.results.trial import Trial
@@ -141,7 +140,8 @@ def from_run(store: Path, run_id: str, suite: str) -> tuple[str, str, list[Trial
 
 
 def _without_evaluators(case: Case) -> Case:
-    return replace(case, evaluators=(), turns=tuple(replace(turn, evaluators=None) for turn in case.turns))
+    turns = tuple(replace(turn, evaluators=None) for turn in case.turns)
+    return replace(case, evaluators=(), turns=turns, implied=False)
 
 
 def with_expectations(suite: Suite, approved: Mapping[str, tuple[ApprovalProposal, str]], part: Part) -> Suite:
@@ -164,10 +164,12 @@ def without_unchecked_cases(suite: Suite) -> tuple[Suite, list[str]]:
 
 
 def _with_needed_evaluators(suite: Suite, before: Case, case: Case) -> Case:
-    """The case with evaluators for its new expectations, if the suite has none for them.
+    """The case with evaluators for its new expectations, if these do not bring their own and the suite has none.
 
     Evaluators that the earlier expectations implied were not the user's choice, so they are derived again.
     """
+    if case.implied:
+        return case
     has_final_state = case.final_state is not None
     named = suite.evaluators_of(before)
     is_implied = not suite.evaluators and named == with_implied((), before.turns, final_state=has_final_state)

@@ -34,7 +34,7 @@ def refusal(data: Any) -> str:
 def test_a_list_of_cases_becomes_a_suite_judged_by_its_keywords() -> None:
     suite = read([LOAN, RATE])
     case = suite.cases[0]
-    assert (suite.name, case.id, case.evaluators) == ("loans", "loan", (EvaluatorSpec("Contains"),))
+    assert (suite.name, case.id, suite.evaluators_of(case)) == ("loans", "loan", (EvaluatorSpec("Contains"),))
     assert case.turns[0].expected.contains == Keywords(any=("1,498", "per month"))
 
 

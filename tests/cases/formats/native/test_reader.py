@@ -159,7 +159,7 @@ def test_turns_have_their_own_expectations_evaluators_and_files(read: Read) -> N
         }
     )
     first, second = suite.cases[0].turns
-    assert _names(first.evaluators) == ["ROUGE", "ExactMatch"]
+    assert _names(suite.evaluators_of(suite.cases[0], first)) == ["ROUGE", "ExactMatch"]
     assert first.metadata == {"m": 1}
     assert (second.input, second.evaluators, second.retrieval_context, second.extra) == (None, None, (), {"x-own": 1})
 

@@ -12,7 +12,7 @@ from proctor.base.documents import Document, Fields, did_you_mean, json_type_nam
 from proctor.base.errors import InvalidSuite, Problem
 from proctor.base.json_data import UNSET, Json, to_json, to_text
 from proctor.base.source import Pointer
-from proctor.cases.evaluator_specs import read_specs, with_implied
+from proctor.cases.evaluator_specs import read_specs
 from proctor.cases.formats import CASES_KEYS, JSON_LINES, KEYWORDS_KEY
 from proctor.cases.formats.native.json_lines import join_lines
 from proctor.cases.formats.native.parts import (
@@ -28,6 +28,7 @@ from proctor.cases.formats.native.parts import (
 from proctor.cases.formats.native.python_lists import lines_in_module
 from proctor.cases.scenario import Scenario
 from proctor.cases.suite import (
+    INHERITED,
     NO_EXPECTATION,
     AttachedFile,
     Case,
@@ -40,6 +41,7 @@ from proctor.cases.suite import (
     Settings,
     Suite,
     Turn,
+    complete_evaluators,
 )
 
 NAME = "native"
@@ -133,28 +135,26 @@ def _read_cases(fields: Fields, key: str, defaults: tuple[EvaluatorSpec, ...]) -
 
 
 def read_case(document: Document, data: Json, pointer: Pointer, defaults: tuple[EvaluatorSpec, ...] = ()) -> Case:
-    """One case; `defaults` are the suite's evaluators, which a case inherits, extends with `...`, or replaces."""
+    """One case; `defaults` are the suite's evaluators, which a case inherits, extends with `...`, or replaces.
+
+    Its lists of evaluators are as the file has them; the plan completes them (`Suite.evaluators_of`)."""
     fields = Fields(document, data, pointer)
     if not fields.valid:
         return Case(id=_default_id(pointer), turns=())
     fields.accept_old_key("doubles", "mocks")
     scenario = read_scenario(fields) if fields.has("scenario") else None
-    turns = _read_turns(fields, defaults) if scenario is None else _read_simulated(fields, defaults, scenario)
-    final_state = read_final_state(fields) if fields.has("final_state") else None
-    implied = fields.boolean("implied", True)
-    if implied:
-        turns = tuple(_with_implied(turn) for turn in turns)
-    scored = _evaluators_of(fields, turns, defaults, final_state=final_state is not None, implied=implied)
+    turns = _read_turns(fields) if scenario is None else _read_simulated(fields, scenario)
     case = Case(
         id=_case_id(fields, pointer),
         turns=turns,
         description=fields.text("description", ""),
         tags=fields.texts("tags", ()),
-        evaluators=None if scored == defaults else scored,
+        evaluators=_evaluators(fields),
+        implied=fields.boolean("implied", True),
         inputs=_inputs(fields),
         metadata=fields.mapping("metadata", {}),
         state=fields.mapping("state", {}),
-        final_state=final_state,
+        final_state=read_final_state(fields) if fields.has("final_state") else None,
         repeat=fields.integer("repeat", least=1),
         timeout=_seconds(fields, "timeout"),
         skip=fields.text("skip", blank=False),
@@ -165,28 +165,19 @@ def read_case(document: Document, data: Json, pointer: Pointer, defaults: tuple[
         position=fields.position("id"),
     )
     is_misspelled = any(did_you_mean(key, SCORING_KEYS) for key in fields.report_unknown_keys())
-    is_unscored = not any(scored if turn.evaluators is None else turn.evaluators for turn in turns)
-    if turns and is_unscored and not is_misspelled:
+    if turns and not is_misspelled and not any(complete_evaluators(case, defaults, turn) for turn in turns):
         document.problem(pointer, NOTHING_TO_CHECK)
     return case
 
 
-def _evaluators_of(
-    fields: Fields, turns: tuple[Turn, ...], defaults: tuple[EvaluatorSpec, ...], *, final_state: bool, implied: bool
-) -> tuple[EvaluatorSpec, ...]:
-    """The case's own evaluators or else the suite's, and those that its expectations imply."""
+def _evaluators(fields: Fields) -> tuple[EvaluatorSpec, ...] | None:
+    """The list of a case or a turn as the file has it, or `None` if it has none."""
     entries = fields.take("evaluators")
-    specs = (
-        defaults
+    return (
+        None
         if entries is None
-        else read_specs(fields.document, entries, fields.at("evaluators"), defaults=defaults)
+        else read_specs(fields.document, entries, fields.at("evaluators"), defaults=(INHERITED,))
     )
-    return with_implied(specs, turns, final_state=final_state) if implied else specs
-
-
-def _with_implied(turn: Turn) -> Turn:
-    """The turn; if it has its own evaluators, with those that its expectations imply."""
-    return turn if turn.evaluators is None else replace(turn, evaluators=with_implied(turn.evaluators, (turn,)))
 
 
 def _case_id(fields: Fields, pointer: Pointer) -> str:
@@ -202,12 +193,12 @@ def _default_id(pointer: Pointer) -> str:
     return f"case-{int(pointer[-1]) + 1 if pointer else 1}"
 
 
-def _read_turns(fields: Fields, defaults: tuple[EvaluatorSpec, ...]) -> tuple[Turn, ...]:
+def _read_turns(fields: Fields) -> tuple[Turn, ...]:
     document = fields.document
     if fields.take("turns") is None:
         if not fields.has("input"):
             document.problem(fields.pointer, "needs 'input', 'turns' or 'scenario'")
-        return (_read_turn(fields, defaults, whole_case=True),)
+        return (_read_turn(fields, whole_case=True),)
     for name in ("input", "expected", KEYWORDS_KEY, "retrieval_context", "files"):
         if fields.has(name):
             fields.problem(name, "must be in each turn if a case has `turns`")
@@ -219,18 +210,18 @@ def _read_turns(fields: Fields, defaults: tuple[EvaluatorSpec, ...]) -> tuple[Tu
             continue
         if not turn.has("input"):
             document.problem(pointer, "needs 'input'")
-        turns.append(_read_turn(turn, defaults, whole_case=False))
+        turns.append(_read_turn(turn, whole_case=False))
         turn.report_unknown_keys()
     return tuple(turns)
 
 
-def _read_simulated(fields: Fields, defaults: tuple[EvaluatorSpec, ...], scenario: Scenario) -> tuple[Turn, ...]:
+def _read_simulated(fields: Fields, scenario: Scenario) -> tuple[Turn, ...]:
     """The first message; or the whole conversation, which only a stored case has."""
     refuse_turns(fields)
-    return _read_turns(fields, defaults) if fields.take("turns") else (Turn(scenario.start),)
+    return _read_turns(fields) if fields.take("turns") else (Turn(scenario.start),)
 
 
-def _read_turn(fields: Fields, defaults: tuple[EvaluatorSpec, ...], *, whole_case: bool) -> Turn:
+def _read_turn(fields: Fields, *, whole_case: bool) -> Turn:
     """A turn; with `whole_case`, the only turn of a case without `turns`."""
     document = fields.document
     expected = _with_listed_keywords(fields, _expected(fields))
@@ -239,8 +230,7 @@ def _read_turn(fields: Fields, defaults: tuple[EvaluatorSpec, ...], *, whole_cas
     message = fields.take("input")
     if whole_case:
         return Turn(message, expected, retrieval_context=context, files=files)
-    entries = fields.take("evaluators")
-    specs = None if entries is None else read_specs(document, entries, fields.at("evaluators"), defaults=defaults)
+    specs = _evaluators(fields)
     metadata = fields.mapping("metadata", {})
     return Turn(
         message,

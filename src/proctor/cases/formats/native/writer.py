@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import yaml
 
 from proctor.base.json_data import UNSET, Json, json_text, to_json
-from proctor.cases.evaluator_specs import unwritable_arguments, with_implied, write_specs
+from proctor.cases.evaluator_specs import unwritable_arguments, write_specs
 from proctor.cases.formats import JSON_LINES
 from proctor.cases.formats.native.parts import write_mocks, write_scenario
 from proctor.cases.ids import UniqueIds
@@ -29,6 +29,8 @@ from proctor.cases.suite import (
     Suite,
     Turn,
     Waiver,
+    complete_evaluators,
+    with_complete_evaluators,
 )
 
 _Simple: TypeAlias = Criteria | Settings | Quarantine | Waiver
@@ -58,7 +60,7 @@ def _join(suites: Sequence[Suite], losses: list[str]) -> dict[str, Json]:
     ids = UniqueIds()
     for case in head.cases:
         ids.claim(case.id)
-    for other in suites[1:]:
+    for other in map(with_complete_evaluators, suites[1:]):
         lost = ["name", *(name for name in SUITE_FIELDS if getattr(other, name) != getattr(head, name))]
         losses.append(f"suite {other.name!r}: joined to {head.name!r}, so its {', '.join(lost)} cannot be expressed")
         for case in other.cases:
@@ -194,10 +196,12 @@ def write_case(case: Case, defaults: tuple[EvaluatorSpec, ...] = ()) -> dict[str
 
 def _skips_implied_evaluators(case: Case, defaults: tuple[EvaluatorSpec, ...]) -> bool:
     """Whether the case, or a turn with its own evaluators, has an expectation that no evaluator checks."""
-    specs = defaults if case.evaluators is None else case.evaluators
-    own = [(turn.evaluators, turn) for turn in case.turns if turn.evaluators is not None]
-    return with_implied(specs, case.turns, final_state=case.final_state is not None) != specs or any(
-        with_implied(named, (turn,)) != named for named, turn in own
+    if case.implied:
+        return False
+    implying = replace(case, implied=True)
+    return any(
+        complete_evaluators(case, defaults, turn) != complete_evaluators(implying, defaults, turn)
+        for turn in (None, *case.turns)
     )
 
 
