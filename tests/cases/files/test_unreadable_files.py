@@ -205,6 +205,38 @@ def test_a_sheet_with_one_cell_far_away_is_read_at_once(tmp_path: Path) -> None:
     assert reading(tmp_path, "a.xlsx", saved(book), range="A1:XFD1048575").text == "near\n"
 
 
+def sheet_of(rows: int, after: str = "") -> bytes:
+    """A workbook with one sheet of `rows` rows, followed by `after` in its XML."""
+    source, out = zipfile.ZipFile(io.BytesIO(saved(workbook(["x"])))), io.BytesIO()
+    cells = "".join(f'<row r="{number}"><c r="A{number}"><v>{number}</v></c></row>' for number in range(1, rows + 1))
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        for item in source.infolist():
+            content = source.read(item).decode()
+            if item.filename == "xl/worksheets/sheet1.xml":
+                content = f"{content.partition('<sheetData>')[0]}<sheetData>{cells}{after}</sheetData></worksheet>"
+            archive.writestr(item.filename, content)
+    return out.getvalue()
+
+
+def test_a_long_sheet_is_read_no_further_than_its_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its end is damaged, so reading would fail there; it ends before, at the limit of time or of text."""
+    content = sheet_of(20_000, after="</damaged>")
+    assert "cannot be read as a file of type excel" in complaint(tmp_path, "a.xlsx", content)
+    with pytest.raises(UnreadableFile, match="takes too long to read: sheet Sheet was not read completely in time"):
+        read_document("excel", "excel", content, ReadLimits(until=0.0))
+    late_range = ReadLimits({"range": "A19990:B20000"}, until=0.0)
+    with pytest.raises(UnreadableFile, match="takes too long to read"):
+        read_document("excel", "excel", content, late_range)
+    assert reading(tmp_path, "a.xlsx", content, range="A1:A2").text == "1\n2\n"
+    monkeypatch.setattr("proctor.cases.files.documents.MAX_BYTES", 2**10)
+    assert "MB of text on sheet Sheet; set a range" in complaint(tmp_path, "a.xlsx", content)
+
+
+def test_one_wide_row_does_not_widen_a_long_sheet_beyond_the_limit(tmp_path: Path) -> None:
+    wide = '<row r="2001"><c r="XFD2001"><v>1</v></c></row>'
+    assert "MB of text on sheet Sheet; set a range" in complaint(tmp_path, "a.xlsx", sheet_of(2000, after=wide))
+
+
 @pytest.mark.parametrize(
     ("area", "text"),
     [

@@ -5,7 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import zipfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from functools import partial
 from typing import Any
 
@@ -84,13 +85,14 @@ ALL: Area = (1, 1, 16384, 1048576)
 
 
 def read_excel(content: bytes, limits: ReadLimits) -> FileText:
+    """The sheets as CSV. Rows are read one by one, so that a sheet of a million rows ends at its limit."""
     from openpyxl import load_workbook
 
-    book = load_workbook(io.BytesIO(content), data_only=True)
-    name, area = limits.options.get("sheet"), limits.options.get("range")
-    sheets = _sheets(book, name, first=area is not None)
-    cells = ALL if area is None else _area(str(area))
-    texts = [(sheet.title, _table(sheet, cells, limits)) for sheet in sheets]
+    with closing(load_workbook(io.BytesIO(content), data_only=True, read_only=True)) as book:
+        name, area = limits.options.get("sheet"), limits.options.get("range")
+        sheets = _sheets(book, name, first=area is not None)
+        cells = ALL if area is None else _area(str(area))
+        texts = [(sheet.title, _table(sheet, cells, limits)) for sheet in sheets]
     parts = [f"[sheet {title}]\n{text}" if len(sheets) > 1 else text for title, text in texts if text]
     return FileText("\n\n".join(parts))
 
@@ -129,36 +131,40 @@ def _area(text: str) -> Area:
 
 def _table(sheet: Any, area: Area, limits: ReadLimits) -> str:
     """The rows as CSV, all as wide as the widest, without empty ones."""
-    rows = list(_rows(sheet, area))
-    width = max((row[-1][0] for row in rows), default=0) - area[0] + 1
+    too_long = f"has more than {MAX_BYTES // 2**20} MB of text on sheet {sheet.title}; set a range"
+    lines: list[tuple[str, int]] = []
+    size = 0
+    for values in _rows(sheet, area, limits):
+        line = _csv_line(values)
+        lines.append((line, len(values)))
+        size += len(line) + 1
+        if size > MAX_BYTES:
+            raise UnreadableFile(too_long)
+    width = max((count for _, count in lines), default=0)
+    if size + sum(width - count for _, count in lines) > MAX_BYTES:
+        raise UnreadableFile(too_long)
+    return "".join(f"{line}{',' * (width - count)}\n" for line, count in lines)
+
+
+def _csv_line(values: Sequence[Any]) -> str:
     out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    for row in rows:
-        values = [""] * width
-        for column, value in row:
-            values[column - area[0]] = value
-        writer.writerow(values)
-        if out.tell() > MAX_BYTES:
-            raise UnreadableFile(f"has more than {MAX_BYTES // 2**20} MB of text on sheet {sheet.title}; set a range")
-        limits.check(f"sheet {sheet.title} was not read completely")
+    csv.writer(out, lineterminator="").writerow(values)
     return out.getvalue()
 
 
-def _rows(sheet: Any, area: Area) -> Iterator[list[tuple[int, Any]]]:
-    """The cells that have a value, by row. Asking for all cells is slow: a sheet is as large as its farthest cell."""
+def _rows(sheet: Any, area: Area, limits: ReadLimits) -> Iterator[Sequence[Any]]:
+    """The rows of the area that have a value, each up to its last value."""
     left, top, right, bottom = area
-    number = 0
-    row: list[tuple[int, Any]] = []
-    for (at, column), cell in sorted(sheet._cells.items()):
-        if not (top <= at <= bottom and left <= column <= right) or cell.value is None:
-            continue
-        if at != number and row:
-            yield row
-            row = []
-        number = at
-        row.append((column, cell.value))
-    if row:
-        yield row
+    # The size that a file states may be wrong, and every row would be filled up to it.
+    sheet.reset_dimensions()
+    for number, row in enumerate(sheet.iter_rows(values_only=True), start=1):
+        limits.check(f"sheet {sheet.title} was not read completely")
+        if number > bottom:
+            return
+        values = row[left - 1 : right] if number >= top else ()
+        count = next((index for index in range(len(values), 0, -1) if values[index - 1] not in (None, "")), 0)
+        if count:
+            yield values[:count]
 
 
 def _powerpoint(content: bytes, limits: ReadLimits) -> FileText:
