@@ -276,3 +276,18 @@ def test_a_class_whose_name_contains_dict_is_not_taken_for_an_object() -> None:
 
     assert not read_binding(named).takes_object
     assert read_binding(mapping).takes_object
+
+
+def test_a_wrong_input_is_answered_with_the_parameters_in_their_order() -> None:
+    def between(start: str, end: str, city: str = "Oslo") -> str:
+        return start + end + city
+
+    agent = CallableAgent(between)
+    text = agent.check(Case("a", (Turn("When?"),)))
+    assert text == (
+        'between cannot be called with the input "When?": its parameters are start, end, '
+        "so the input must be an object with these keys"
+    )
+    assert str(agent.check(Case("a", (Turn({"city": "Rome"}),)))).endswith(": the input lacks start, end")
+    unknown = {"zip": 1, "start": "a", "end": "b", "area": 2}
+    assert str(agent.check(Case("a", (Turn(unknown),)))).endswith(": it has no parameter zip, area")

@@ -34,7 +34,7 @@ from proctor.agents.reply import Reply
 from proctor.agents.reply_reader import to_reply
 from proctor.agents.trial_context import trial_number
 from proctor.agents.user_code import call_user_function_as
-from proctor.base.errors import AgentFailed
+from proctor.base.errors import AgentFailed, UnreadableReply
 from proctor.base.fingerprints import captured_values, source_fingerprint
 from proctor.base.json_data import Json, fingerprint, to_json, to_text
 from proctor.base.threads import is_async
@@ -135,11 +135,11 @@ class ParameterBinding:
     def _mismatch(self, value: Json) -> str:
         free = [p.name for p in self._free]
         if not isinstance(value, Mapping):
-            names = ", ".join(sorted(self._required or free)) or "keyword arguments"
+            names = ", ".join(self._required or free) or "keyword arguments"
             return f"its parameters are {names}, so the input must be an object with these keys"
-        if missing := sorted(set(self._required) - value.keys()):
+        if missing := [name for name in self._required if name not in value]:
             return f"the input lacks {', '.join(missing)}"
-        return f"it has no parameter {', '.join(sorted(value.keys() - set(free)))}"
+        return f"it has no parameter {', '.join(name for name in value if name not in free)}"
 
 
 _INPUT_ONLY = ParameterBinding(
@@ -257,14 +257,21 @@ class CallableAgent(BaseAgent):
         return None
 
     def adopt(self, result: Any) -> BaseAgent | None:
-        """The agent that answers from now on, if `result` is an agent of a known framework; else None.
+        """The agent that answers from now on, if `result` is an agent; else None.
+
+        A function with parameters was passed an input and did not use it to answer: that raises `UnreadableReply`.
 
         Concurrent trials may each have called the function before the first of them returned. The first result is used
         and the others are dropped. Nothing is awaited here, so no other trial runs between the check and the choice.
         """
-        agent = find_agent(result, self.name) if self.binding.is_empty else None
+        agent = result if isinstance(result, BaseAgent) else find_agent(result, self.name)
         if agent is None:
             return None
+        if not self.binding.is_empty:
+            raise UnreadableReply(
+                f"{self.name} returned an agent ({type(result).__name__}), not an answer; pass the input to it. "
+                f"If {self.name} should make the agent once, write {self.name}() and require no parameters"
+            )
         if self._product is None:
             self.target = result
             self._product = agent
@@ -301,7 +308,7 @@ class CallableSession(BaseSession):
         except InputMismatch as error:
             raise AgentFailed(f"{agent.name} cannot be called with {_input_text(turn)}: {error}") from None
         result = await call_user_function_as(agent.asynchronous, agent.function, bound.args, bound.kwargs)
-        product = agent.adopt(result)
+        product = None if isinstance(result, str) else agent.adopt(result)
         if product is not None:
             self._product = await self._open.enter_async_context(product.session(self.case))
             return await self._product.send(turn)
@@ -328,7 +335,9 @@ class CallableSession(BaseSession):
 
 
 def _input_text(turn: Turn) -> str:
-    return f"the input {to_text(to_json(turn.input), 80)}"
+    value = to_json(turn.input)
+    text = to_text(value, 80)
+    return f'the input "{text}"' if isinstance(value, str) else f"the input {text}"
 
 
 def _unwrap(function: Any) -> Any:

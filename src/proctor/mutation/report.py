@@ -233,6 +233,8 @@ def _write_suite(suite: SuiteFindings, out: TextIO) -> None:
         out.write("\n" + table_head("Case", "Killed", "Mutants", "Share (95 %)"))
         for case, rate in suite.cases[:MAX_LISTED]:
             out.write(row(inline(case), f"{rate.killed:,}", f"{rate.total:,}", kill_rate_text(rate)))
+        if len(suite.cases) > MAX_LISTED:
+            out.write(f"\nAnd {plural(len(suite.cases) - MAX_LISTED, 'more case')}.\n")
     out.write("\n")
     for title, status in LISTED_STATUSES:
         _write_mutants(title, suite.with_status(status), suite, out)
@@ -297,6 +299,8 @@ class SuiteMutationView:
     remarks: Sequence[str]
     evaluators: Sequence[RateRow]
     cases: Sequence[RateRow]
+    case_count: int
+    """The number of cases; `cases` has the first of them."""
     statuses: Sequence[tuple[str, int, Sequence[MutantView]]]
     """Title, number and list of the mutants of each status."""
     proposals: Sequence[tuple[str, str]]
@@ -339,6 +343,7 @@ def _suite_view(suite: SuiteFindings) -> SuiteMutationView:
         remarks(suite),
         evaluators,
         [_rate_row(case, rate) for case, rate in suite.cases[:MAX_ON_PAGE]],
+        len(suite.cases),
         statuses,
         grouped_proposals(suite),
     )

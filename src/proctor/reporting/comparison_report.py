@@ -336,8 +336,11 @@ def write_agents_markdown(run: Run, out: TextIO) -> None:
     for table in agent_tables(run):
         out.write(f"## {inline(table.suite)}: {len(table.agents)} agents\n\n")
         out.write(table_head("Case", *(inline(agent) for agent in table.agents)))
-        for case_id, cells in agent_rows(table):
+        rows = agent_rows(table)
+        for case_id, cells in rows:
             out.write(row(inline(case_id), *(inline(cell) for cell in cells)))
+        if len(table.rows) > len(rows):
+            out.write(f"\nAnd {plural(len(table.rows) - len(rows), 'more case')}.\n")
         out.write("\n")
         out.writelines(f"- {inline(agent_comparison_text(comparison))}\n" for comparison in table.comparisons)
         out.write("\n")

@@ -338,7 +338,7 @@ def _planned_cases(
 def _unsupported_cases(suite: Suite, agent: BaseAgent) -> list[Problem]:
     """Problems of cases that this agent cannot run."""
     return [
-        Problem.at(case.position, reason, f"case {case.id!r}", path=suite.path)
+        Problem.at(case.position, reason, f"case {case.id!r}:", path=suite.path)
         for case in suite.cases
         if case.skip is None and (reason := agent.check(case))
     ]

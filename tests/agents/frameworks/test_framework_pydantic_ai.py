@@ -16,7 +16,7 @@ import proctor
 from proctor.agents.resolve import resolve_agent
 from proctor.base.errors import InvalidSuite, UsageError
 from proctor.base.references import resolve
-from proctor.cases.suite import Case, Expected, Settings, Suite, Turn
+from proctor.cases.suite import Case, Expected, Keywords, Settings, Suite, Turn
 
 pytest.importorskip("pydantic_ai", reason="pydantic-ai is not installed")
 
@@ -232,6 +232,20 @@ def test_a_factory_that_uses_a_helper_in_another_file_makes_the_agent_that_answe
         trials = proctor.run(suite, agent=f"{file}:{reference}").trials
         assert [reply.text for trial in trials for reply in trial.replies] == ["built"] * 4
         assert len(made) == calls
+
+
+@pytest.mark.parametrize("product", [agent, lambda: resolve_agent(agent())], ids=["framework", "Proctor's"])
+def test_an_agent_that_a_function_returns_for_an_input_is_not_its_answer(product: Any) -> None:
+    """The texts inside the object must not be searched for the expected words."""
+
+    def answer(message: str) -> Any:
+        return product()
+
+    expected = Expected(contains=Keywords(any=("test", "agent", "model")))
+    (trial,) = run_cases(answer, Case("Oslo", (Turn("Oslo", expected),)))
+    assert trial.outcome == "error"
+    assert "answer returned an agent (" in trial.reason
+    assert trial.scores == ()
 
 
 def test_a_call_that_waits_for_approval_is_one_that_was_not_made() -> None:
