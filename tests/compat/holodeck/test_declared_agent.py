@@ -197,3 +197,15 @@ def test_a_folder_that_is_called_like_an_sdk_is_not_an_sdk(tmp_path: Path, monke
     model = {"provider": "anthropic", "name": "m", "endpoint": "http://127.0.0.1:9"}
     [suite] = load([project(tmp_path, "", model=model)])
     assert "pydantic-ai" in repr(resolve_agent(suite.agent, suite.base))
+
+
+def test_a_file_that_changes_after_it_was_read_does_not_mix_two_versions(tmp_path: Path) -> None:
+    """Cases, agent and model all come from the text that was read first."""
+    tests = [{"name": "one", "input": "Oslo", "ground_truth": "You lend money."}]
+    with model_server(lambda talk: says("You lend money.")) as server:
+        file = project(tmp_path, server.url, test_cases=tests)
+        suites = load([file])
+        file.write_text(file.read_text().replace("You lend money.", "You sell cars."))
+        [trial] = proctor.run(suites[0]).trials
+    assert server.requests[0].system == "You lend money."
+    assert trial.outcome == "passed", trial.scores
