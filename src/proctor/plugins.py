@@ -157,6 +157,17 @@ class TraceFormat:
 
 
 @dataclass(frozen=True, kw_only=True)
+class RunFormat:
+    """A file in which another tool stores the results of a run; `proctor runs import` adds it to the store."""
+
+    name: str
+    recognises: Callable[[str, str], bool]
+    """Whether a file is one, from its name and its first characters. Must not raise."""
+    read: Callable[[Path], Run] | str
+    """The run with its trials; raises `InvalidSuite` with every problem found."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class ImportName:
     """A package that Proctor can replace: `import deepeval` then gives Proctor's names, if the project turns it on."""
 
@@ -232,6 +243,7 @@ class Plugin:
     """Names of the tool that `from proctor import NAME` also provides, and where each is: `"module:name"`."""
     reporters: Sequence[Reporter] = ()
     trace_formats: Sequence[TraceFormat] = ()
+    run_formats: Sequence[RunFormat] = ()
     commands: Sequence[Command] = ()
     templates: Sequence[Template] = ()
     import_names: Mapping[str, ImportName] = field(default_factory=dict)

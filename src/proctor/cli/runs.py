@@ -24,7 +24,7 @@ from proctor.reporting.terminal.screen import supports_unicode
 from proctor.reporting.wording import plural
 from proctor.results.history import SuiteHistoryEntry, suite_history, suite_names
 from proctor.results.run import Run, RunStatus
-from proctor.results.store.run_files import display_name, export_run, import_run, open_run, read_lines
+from proctor.results.store.run_files import export_run, import_file, open_run
 from proctor.results.store.store import Store
 from proctor.results.suite_info import SuiteInfo, quarantine_to_json
 
@@ -221,15 +221,15 @@ def export_command(run_id: str, output: str, store: str | None) -> int:
 def import_command(files: tuple[str, ...], as_json: bool, store: str | None) -> int:
     """Add runs that `proctor runs export` wrote to the store; - is standard input.
 
-    A run that is already in the store is not changed.
+    Results of a tool whose files Proctor reads can be added too, to show them and to compare with them. A run that is
+    already in the store is not changed.
     """
     configuration = read_configuration()
     stored = Store(configuration.store(store))
     keep_secrets = configuration.values.get("keep_secrets", False)
     rows = []
     for name in files:
-        with read_lines(name) as lines:
-            row, is_new = import_run(stored, lines, display_name(name), keep_secrets=keep_secrets)
+        row, is_new = import_file(stored, name, keep_secrets=keep_secrets)
         rows.append({"run": row.id, "name": row.name, "imported": is_new})
         if not as_json:
             say(f"imported run {row.id}" if is_new else f"run {row.id} is already stored")

@@ -46,6 +46,8 @@ class ContentText:
     other_parts: tuple[str, ...] = ()
     """The kinds of its parts that are not text."""
     calls: tuple[ExpectedCall, ...] = ()
+    thoughts: str = ""
+    """The texts that the model marked as thoughts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,7 @@ class _Part:
     text: str | None = None
     other_parts: tuple[str, ...] = ()
     call: ExpectedCall | None = None
+    thought: str = ""
     is_plain_text: bool = False
     """Whether the part is a text and nothing else."""
 
@@ -83,6 +86,7 @@ def read_content(document: Document, data: Json, pointer: Pointer, role: str) ->
         original=None if is_plain else data,
         other_parts=tuple(kind for part in parts for kind in part.other_parts),
         calls=tuple(part.call for part in parts if part.call is not None),
+        thoughts="\n".join(part.thought for part in parts if part.thought),
     )
 
 
@@ -169,6 +173,7 @@ def _read_part(document: Document, data: Json, pointer: Pointer) -> _Part:
     fields.report_unknown_keys(ignored_by=OLDER_GENAI)
     return _Part(
         text=None if thought else text,
+        thought=text or "" if thought else "",
         other_parts=other_parts,
         call=None if call is None else read_call(document, call, fields.at("function_call")),
         is_plain_text=bool(text) and _present_keys(data) == {"text"},

@@ -119,10 +119,11 @@ def _read_conversation(fields: Fields) -> tuple[Turn, ...]:
     if conversation is not None and not conversation and not simulated:
         fields.problem("conversation", "is empty; add at least one turn")
     place = fields.at("conversation")
-    return tuple(_read_turn(fields.document, data, (*place, index)) for index, data in enumerate(conversation or ()))
+    return tuple(read_turn(fields.document, data, (*place, index)) for index, data in enumerate(conversation or ()))
 
 
-def _read_turn(document: Document, data: Json, pointer: Pointer) -> Turn:
+def read_turn(document: Document, data: Json, pointer: Pointer) -> Turn:
+    """Read one invocation of a conversation."""
     fields = Fields(document, data, pointer, camel=True)
     user = _content(fields, "user_content", "user")
     response = _content(fields, "final_response", "model")

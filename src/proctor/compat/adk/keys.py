@@ -14,6 +14,7 @@ SUITE_NAMES = ("*.test.json", "*.evalset.json")
 
 SET_KEYS = frozenset({"evalSetId", "eval_set_id", "evalCases", "eval_cases"})
 ID_KEYS = frozenset({"evalId", "eval_id"})
+RESULT_ID_KEYS = frozenset({"evalSetResultId", "eval_set_result_id"})
 CONVERSATION_KEYS = frozenset({"conversation", "conversationScenario", "conversation_scenario"})
 ROW_KEYS = frozenset({"reference", "expected_tool_use"})
 

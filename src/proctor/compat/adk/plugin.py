@@ -5,8 +5,8 @@ from __future__ import annotations
 from proctor.compat.adk._index import EVALUATORS
 from proctor.compat.adk.criteria import METRICS
 from proctor.compat.adk.keys import CONFIG_NAME, NAME, ROW_KEYS, SET_KEYS, SUITE_NAMES
-from proctor.compat.adk.recognition import recognises
-from proctor.plugins import Format, JudgeSpelling, Plugin, Template
+from proctor.compat.adk.recognition import recognises, recognises_result, refuse_result
+from proctor.plugins import Format, JudgeSpelling, Plugin, RunFormat, Template
 
 PLUGIN = Plugin(
     name="adk",
@@ -20,6 +20,14 @@ PLUGIN = Plugin(
             keys=SET_KEYS,
             case_keys=ROW_KEYS - {"reference"} | {"expected_intermediate_agent_responses"},
             companions=(CONFIG_NAME,),
+            refusal=refuse_result,
+        )
+    ],
+    run_formats=[
+        RunFormat(
+            name="adk",
+            recognises=recognises_result,
+            read="proctor.compat.adk.eval_history:read_eval_result",
         )
     ],
     judge_spellings=[

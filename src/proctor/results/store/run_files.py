@@ -22,6 +22,7 @@ from proctor.base.json_data import Json, to_json
 from proctor.base.own_files import EXPORTED_RUN
 from proctor.cases.encoding import decode_case, dumps, encode_case
 from proctor.cases.suite import Case
+from proctor.plugins import RunFormat, load, plugins
 from proctor.results.masking import TrialMasker
 from proctor.results.run import Run, RunStatus
 from proctor.results.score import Score
@@ -43,6 +44,8 @@ MAX_LINE = 100_000_000
 """Characters. No trial has more, so a longer line is not from Proctor."""
 _ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
 """Ids become parts of file names, so only these characters are allowed."""
+START_BYTES = 4096
+"""How much of a file is read to find out what it is."""
 FORMAT_HINT = "not a file that `proctor runs export` wrote"
 
 
@@ -70,17 +73,43 @@ def import_run(store: Store, lines: Iterable[str], place: str, *, keep_secrets: 
     A stored run is never overwritten. Secrets are masked as in a run of this machine, because files come from anywhere.
     """
     reader = RunReader(lines, place)
-    run = reader.run
+    return _add_run(store, reader.run, reader.trials(), place, keep_secrets=keep_secrets)
+
+
+def import_file(store: Store, reference: str, *, keep_secrets: bool = False) -> tuple[Run, bool]:
+    """Store the run of a file that Proctor or another tool wrote, like `import_run`; `-` is standard input."""
+    run_format = _find_run_format(reference)
+    if run_format is None:
+        with read_lines(reference) as lines:
+            return import_run(store, lines, display_name(reference), keep_secrets=keep_secrets)
+    run = load(run_format.read)(Path(reference))
+    return _add_run(store, run, iter(run.trials), reference, keep_secrets=keep_secrets)
+
+
+def _find_run_format(reference: str) -> RunFormat | None:
+    """The format of another tool that a file is in."""
+    path = Path(reference)
+    if reference == STANDARD_INPUT or not path.is_file():
+        return None
+    with path.open("rb") as file:
+        start = file.read(START_BYTES).decode("utf-8", "replace")
+    if EXPORTED_RUN in start.partition(":")[0]:  # ours, and no need to look for the plugins of other packages
+        return None
+    formats = (item for plugin in plugins() for item in plugin.run_formats)
+    return next((item for item in formats if item.recognises(path.name, start)), None)
+
+
+def _add_run(store: Store, run: Run, trials: Iterator[Trial], place: str, *, keep_secrets: bool) -> tuple[Run, bool]:
     known = next((known for known in store.runs() if known.id == run.id), None)
     if known is not None:
-        count = sum(1 for _ in reader.trials())
+        count = sum(1 for _ in trials)
         if count != len(known.summaries) or known.started_at != run.started_at:
             raise UsageError(
                 f"{place}: {store.folder} already has another run with the id {run.id}; nothing was imported"
             )
         return known, False
     masker = TrialMasker()
-    run.trials = reader.trials() if keep_secrets else map(masker.trial, reader.trials())
+    run.trials = trials if keep_secrets else map(masker.trial, trials)
     store.add_whole_run(run)
     return store.find_run(run.id), True
 
@@ -196,8 +225,7 @@ def open_run_reference(folder: Path, reference: str) -> tuple[Run, str | None]:
 def _open_file(reference: str) -> tuple[Store, Run]:
     store = _TemporaryStore()
     try:
-        with read_lines(reference) as lines:
-            run, _ = import_run(store, lines, display_name(reference))
+        run, _ = import_file(store, reference)
     except BaseException:
         store.close()
         raise
