@@ -15,7 +15,7 @@ CASES = ("payment-basic", "eligibility-yes", "off-topic")
 
 def main(target: Path) -> None:
     os.chdir(EXAMPLE)
-    run = proctor.run("suite.yaml", agent="agent_wrong.py:agent", select=lambda suite, case: case.id in CASES)
+    run = proctor.run("suite.yaml", agent="agent_wrong.py:agent", case=CASES)
     selected = " ".join(f"--case {name}" for name in CASES)
     command = f"proctor test suite.yaml --agent agent_wrong.py:agent {selected}"
     picture = terminal_svg(run, proctor.verdict(run), title="proctor", command=command, width=128)

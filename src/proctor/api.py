@@ -1,17 +1,20 @@
-"""Proctor from Python: load suites, run them, get the run back."""
+"""Proctor from Python: load suites, run them, get the run back; ask an agent one question and check its reply."""
 
 from __future__ import annotations
 
+import inspect
 import sys
-from collections.abc import Iterable, Mapping
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, TypeAlias, TypedDict, Unpack
+from typing import Any, TypeAlias, TypedDict, Unpack, cast
 
 from proctor.base.documents import did_you_mean
 from proctor.base.errors import UsageError
 from proctor.base.event_loops import run_blocking
 from proctor.cases.formats.loading import load as load_paths
-from proctor.cases.suite import Settings, Suite
+from proctor.cases.suite import Case, Settings, Suite
 from proctor.gate.settings import GateSettings
 from proctor.reporting.html.notebook import NotebookProgress, is_notebook
 from proctor.reporting.terminal.progress import choose_terminal
@@ -21,16 +24,21 @@ from proctor.results.run import Run
 from proctor.results.store.run_files import open_run_reference
 from proctor.running.plan import Selection
 from proctor.running.run import RunRequest, raise_if_stopped, run_suites_async
+from proctor.running.selection import check_names
 from proctor.running.settings import Listener, RunOptions
 
-Suites: TypeAlias = "Suite | str | Path | Iterable[Suite | str | Path]"
-"""Suites, or the files that hold them."""
+Suites: TypeAlias = "Suite | Mapping[str, Any] | str | Path | Iterable[Suite | Case | Mapping[str, Any] | str | Path]"
+"""What can be run: suites, the files that hold them, or cases."""
+
+DEFAULT_STORE = Path(".proctor")
+SETTINGS = ("repeat", "parallel", "timeout", "evaluator_timeout", "retries")
 
 
 def load(*paths: str | Path) -> list[Suite]:
-    """Read the suites in files, folders or `file.py:NAME` references.
+    """Read the suites in files, folders, Python files (`shop.py`) or `shop.py:suite` references.
 
-    - `paths` may be of any format that Proctor knows; a folder stands for the suites in it.
+    - `paths` may be of any format that Proctor knows; a folder stands for the suites in it, a Python file for every
+      `Suite` that it defines.
 
     Raises `InvalidSuite` with every problem found in all of them, each with its file and line.
 
@@ -42,66 +50,75 @@ def load(*paths: str | Path) -> list[Suite]:
 
 
 class RunParameters(TypedDict, total=False):
-    """The keyword parameters of `run` and `run_async`; `run` says what each of them does."""
+    """The keyword parameters of `run`, `run_async`, `Suite.run` and `Suite.run_async`; `run` says what each does."""
 
-    agents: Mapping[str, Any] | None
-    settings: Settings | None
+    arms: Mapping[str, Any] | None
+    case: str | Iterable[str] | None
+    tag: str | Iterable[str] | None
+    select: Callable[[Case], bool] | None
+    repeat: int | None
+    parallel: int | None
+    timeout: float | None
+    evaluator_timeout: float | None
+    retries: int | None
+    judge: Any
     fast: bool
     maxfail: int | None
-    judge: Any
-    budget_usd: float | None
+    budget: float | None
     rate: float | None
     isolate: bool
-    keep_secrets: bool
-    select: Selection | None
-    store: str | Path | None
+    store: str | Path | bool | None
     resume: bool
     reuse: bool
     gate: bool | GateSettings
-    listener: Listener | None
+    name: str
     progress: bool | None
+    listener: Listener | None
+    keep_secrets: bool
 
 
 def run(suites: Suites, agent: Any = None, **parameters: Unpack[RunParameters]) -> Run:
-    """Run suites, or the files that hold them, and return the run; `proctor.verdict(run)` gives the verdict.
+    """Run suites and return the run, which is true if it passed.
 
-    It can be called while an event loop is running, as in a notebook: that loop waits until the run is over. Code that
-    should not wait can await `run_async`, which takes the same parameters:
+    It works in scripts, tests and notebooks, also while an event loop is running: that loop waits until the run is
+    over. Code that should not wait can await `run_async`, which takes the same parameters:
 
-    - `agent` is tested instead of the agents that suites name: a function, an object of a framework, `file.py:name`,
+    - `suites`: a suite, a file or folder, a mapping as in a file, or a list of these. A list of cases is one suite.
+    - `agent` is tested instead of the agents that suites name: a function, an object of a framework, `app.py:agent`,
       an address, a command.
-    - `agents`, by name, are tested instead of it, each with every case; `compare` compares them.
-    - `settings` override those of the suites: `Settings(repeat=3, parallel=4, timeout=60, retries=0)`.
-    - `fast` skips evaluators that need a language model.
+    - `arms` are several agents by name. Each answers every case; `run.arms["new"]` has the results of one.
+    - `case`, `tag`: only these cases, by id (`*` matches anything) or by tag. `select` is called with a case, and
+      returns whether it runs.
+    - `repeat`, `parallel`, `timeout`, `evaluator_timeout`, `retries`: as in the settings of a suite, which they
+      override.
+    - `judge` answers for evaluators that need a model: `"openai:gpt-5-mini"`, `"rules"`, or a mapping with options.
+    - `fast` leaves out evaluators that need a model.
     - `maxfail` stops the run after this many trials that did not pass.
-    - `judge` is the judge of evaluators that need one: `"openai:gpt-5-mini"`, `"rules"`, or a mapping with options.
-    - `budget_usd` limits the cost of agents and judges together; when it is spent, no more trials start.
+    - `budget` limits the cost of agents and judges together, in US dollars; when it is spent, no more trials start.
     - `rate` limits the turns per second to each endpoint.
     - `isolate` runs every trial in its own process.
-    - `keep_secrets` stores secrets unmasked.
-    - `select` is called with a suite and a case, and returns whether the case runs.
-    - `store` is the folder in which results are stored; without it they stay in memory.
+    - `store` is where results are stored: a folder, or `True` for `.proctor`. By default they stay in memory.
     - `resume` continues the latest run of the same suites in the `store` that was interrupted.
     - `reuse` takes answers from the `store` if the agent and the input are unchanged.
     - `gate` compares the run with the baseline and re-runs only suspects: `True`, or a `GateSettings` with options. The
       result is `run.gate`.
+    - `name` is your name for the run, in lists and for `compare`.
+    - `progress` shows a bar in notebooks (the default), also on a terminal (`True`), or never (`False`).
     - `listener` is called when the run starts, with each trial, and when the run ends.
-    - `progress` shows a bar in a notebook, and on a terminal what `proctor test` shows, on standard error; by default
-      only notebooks show one, and only without a `listener`.
+    - `keep_secrets` stores secrets unmasked.
 
-    >>> run = proctor.run("shop.yaml", settings=proctor.Settings(repeat=2))
-    >>> verdict = proctor.verdict(run)
-    >>> verdict.outcome.value, verdict.exit_code, len(list(run.trials))
-    ('failed', 1, 4)
+    >>> run = proctor.run("shop.yaml", repeat=2)
+    >>> run.passed, run.reason, len(run.trials)
+    (False, '1 of 2 cases passed', 4)
 
     An agent can be any function:
 
-    >>> only_lost = lambda suite, case: case.id == "lost"
-    >>> run = proctor.run("shop.yaml", agent=lambda question: "It is shipped.", select=only_lost)
-    >>> [trial.replies[0].text for trial in run.trials]
-    ['It is shipped.']
+    >>> run = proctor.run("shop.yaml", agent=lambda question: "It is shipped.", case="shipped")
+    >>> run["shipped"].output
+    'It is shipped.'
     """
-    result = run_blocking(run_async(suites, agent, **parameters))
+    request, listener = _request(suites, agent, parameters, "run")
+    result, _ = run_blocking(run_suites_async(request, listener))
     raise_if_stopped(result)
     return result
 
@@ -110,40 +127,125 @@ async def run_async(suites: Suites, agent: Any = None, **parameters: Unpack[RunP
     """Run suites in the event loop that is running, and return the run; the parameters are those of `run`.
 
     >>> run = asyncio.run(proctor.run_async("shop.yaml", agent="oracle"))
-    >>> proctor.verdict(run).outcome.value
-    'passed'
+    >>> run.passed
+    True
     """
-    if unknown := next((name for name in parameters if name not in RunParameters.__annotations__), None):
-        raise TypeError(f"run has no parameter {unknown!r}{did_you_mean(unknown, RunParameters.__annotations__)}")
-    listener = _listener(parameters.get("listener"), parameters.get("progress"))
-    result, _ = await run_suites_async(_request(suites, agent, parameters), listener)
+    request, listener = _request(suites, agent, parameters, "run_async")
+    result, _ = await run_suites_async(request, listener)
     return result
 
 
-def _request(suites: Suites, agent: Any, parameters: RunParameters) -> RunRequest:
-    store, gate = parameters.get("store"), parameters.get("gate", False)
+def _with_new_names(parameters: Mapping[str, Any], function: str) -> RunParameters:
+    """The parameters under their current names. Raises `TypeError` for one that does not exist."""
+    values = dict(parameters)
+    for old, new in (("agents", "arms"), ("budget_usd", "budget")):
+        if old in values:
+            _warn_renamed(f"{function}({old}=...) is now {function}({new}=...)")
+            values[new] = values.pop(old)
+    if "settings" in values:
+        _warn_renamed(f"{function}(settings=Settings(repeat=3)) is now {function}(repeat=3)")
+        settings = values.pop("settings") or Settings()
+        values = {name: value for name in SETTINGS if (value := getattr(settings, name)) is not None} | values
+    known = RunParameters.__annotations__
+    if unknown := next((name for name in values if name not in known), None):
+        raise TypeError(f"{function}() has no argument {unknown!r}{did_you_mean(unknown, known)}")
+    return cast(RunParameters, values)
+
+
+def _warn_renamed(message: str) -> None:
+    # The frames between here and the user's call are _with_new_names, _request and run or run_async.
+    warnings.warn(message, DeprecationWarning, stacklevel=5)
+
+
+def _request(
+    suites: Suites, agent: Any, parameters: RunParameters, function: str
+) -> tuple[RunRequest, Listener | None]:
+    """What to run, and who follows the run, from the arguments of `function`."""
+    parameters = _with_new_names(parameters, function)
+    arms = parameters.get("arms") or {}
+    if agent is not None and arms:
+        raise TypeError("run() takes an agent or arms, not both")
+    folder = parameters.get("store")
+    store = None if folder is None or folder is False else DEFAULT_STORE if folder is True else Path(folder)
     if store is None and (parameters.get("resume") or parameters.get("reuse")):
         raise UsageError("resume and reuse need the store with the earlier runs; pass its folder as store=")
-    return RunRequest(
-        suites=_suites(suites),
+    gate = parameters.get("gate", False)
+    chosen = as_suites(suites)
+    request = RunRequest(
+        suites=chosen,
         options=RunOptions(
-            overrides=parameters.get("settings") or Settings(),
+            overrides=Settings(
+                repeat=parameters.get("repeat"),
+                parallel=parameters.get("parallel"),
+                timeout=parameters.get("timeout"),
+                evaluator_timeout=parameters.get("evaluator_timeout"),
+                retries=parameters.get("retries"),
+            ),
             fast=parameters.get("fast", False),
             maxfail=parameters.get("maxfail"),
             judge=parameters.get("judge"),
-            budget_usd=parameters.get("budget_usd"),
+            budget_usd=parameters.get("budget"),
             rate=parameters.get("rate"),
             isolate=parameters.get("isolate", False),
             keep_secrets=parameters.get("keep_secrets", False),
         ),
         agent=agent,
-        agents=parameters.get("agents") or {},
-        select=parameters.get("select"),
-        store=None if store is None else Path(store),
+        agents=arms,
+        select=_selection(chosen, parameters),
+        store=store,
         resume=parameters.get("resume", False),
         reuse=parameters.get("reuse", False),
+        name=parameters.get("name", ""),
         gate=gate if isinstance(gate, GateSettings) else GateSettings() if gate else None,
     )
+    return request, _listener(parameters.get("listener"), parameters.get("progress"))
+
+
+def _selection(suites: Sequence[Suite], parameters: RunParameters) -> Selection | None:
+    """The cases that `case`, `tag` and `select` choose, or `None` for all. Raises `UsageError` for an unknown id."""
+    ids, tags = _texts(parameters.get("case")), _texts(parameters.get("tag"))
+    select = _one_argument(parameters.get("select"))
+    if ids is None and tags is None and select is None:
+        return None
+    exact = [name for name in ids or () if "*" not in name]
+    check_names(exact, ((suite.name, suite.path, case.id) for suite in suites for case in suite.cases))
+
+    def is_selected(suite: Suite, case: Case) -> bool:
+        names = (case.id, f"{suite.name}/{case.id}")
+        return (
+            (ids is None or any(fnmatchcase(name, _pattern(item)) for item in ids for name in names))
+            and (tags is None or any(tag in case.tags for tag in tags))
+            and (select is None or select(suite, case))
+        )
+
+    return is_selected
+
+
+def _texts(value: str | Iterable[str] | None) -> list[str] | None:
+    return None if value is None else [value] if isinstance(value, str) else list(value)
+
+
+def _pattern(text: str) -> str:
+    """`text` as a pattern in which only `*` is special."""
+    return text.replace("[", "[[]").replace("?", "[?]")
+
+
+def _one_argument(select: Callable[..., bool] | None) -> Selection | None:
+    """`select` as a function of the suite and the case. Earlier versions called it with both."""
+    if select is None:
+        return None
+    try:
+        required = [
+            item
+            for item in inspect.signature(select).parameters.values()
+            if item.default is item.empty and item.kind in (item.POSITIONAL_ONLY, item.POSITIONAL_OR_KEYWORD)
+        ]
+    except (TypeError, ValueError):
+        required = []
+    if len(required) == 2:
+        warnings.warn("select is now called with the case alone", DeprecationWarning, stacklevel=5)
+        return select
+    return lambda suite, case: select(case)
 
 
 def compare(
@@ -171,8 +273,16 @@ def compare(
     return compare_runs(first, second, before_agent=before_agent, after_agent=after_agent)
 
 
-def _suites(suites: Suites) -> list[Suite]:
-    items = [suites] if isinstance(suites, (Suite, str, Path)) else list(suites)
+def as_suites(suites: Suites) -> list[Suite]:
+    """The suites that a caller means: a suite, a file, a mapping as in a file, cases, or a list of these."""
+    items: list[Any] = [suites] if isinstance(suites, (Suite, Mapping, str, Path)) else list(suites)
+    cases: list[Any] = [
+        item for item in items if isinstance(item, Case) or (isinstance(item, Mapping) and "cases" not in item)
+    ]
+    if cases and len(cases) < len(items):
+        raise TypeError("a list to run holds suites and files, or cases, not both; put the cases into a Suite")
+    if cases:
+        return [Suite(name="suite", cases=tuple(cases))]
     in_memory = [item for item in items if isinstance(item, Suite)]
     return in_memory + load_paths(item for item in items if not isinstance(item, Suite))
 

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from proctor.plugin.collection import SuiteFile
-    from proctor.plugin.fixtures import CaseDisplay, EvaluationDataset, SuiteRun
+    from proctor.plugin.fixtures import CaseDisplay, EvaluationDataset
+    from proctor.results.run import Run
     from proctor.running.assertions.agent_runner import AgentRunner
 
 ENDINGS = (".json", ".yaml", ".yml", ".jsonl", ".ndjson", ".csv")
@@ -130,6 +131,17 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> SuiteFile 
     return suite
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_pycollect_makeitem(collector: pytest.Collector, name: str, obj: object) -> pytest.Collector | None:
+    """Collect `test_shop = Suite(...)` in a test module, with one item per trial."""
+    kind = type(obj)
+    if kind.__module__ != "proctor.cases.suite" or kind.__name__ != "Suite":
+        return None
+    from proctor.plugin.collection import collect_suite
+
+    return collect_suite(collector, name, obj)
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if config.getoption("proctor_fast"):
         reason = pytest.mark.skip(reason="needs a language model (--proctor-fast)")
@@ -189,10 +201,10 @@ def evaluation_dataset(request: pytest.FixtureRequest, evaluation_cases: Any) ->
 
 
 @pytest.fixture(scope="module")
-def proctor_run(request: pytest.FixtureRequest) -> Callable[..., SuiteRun]:
+def proctor_run(request: pytest.FixtureRequest) -> Callable[..., Run]:
     """Runs a suite once per session: proctor_run("faq.test.json", case="refund").assert_passed()"""
 
-    def run(suite: Any, *, case: str | None = None, agent: Any = None) -> SuiteRun:
+    def run(suite: Any, *, case: str | None = None, agent: Any = None) -> Run:
         from proctor.plugin.fixtures import proctor_run
 
         return proctor_run(request.config, request.path, suite, case, agent)

@@ -80,7 +80,7 @@ def test_the_estimate_is_kept_in_the_store(tmp_path: Path) -> None:
 
 def test_a_budget_bites_on_estimates() -> None:
     usage = {"input_tokens": 1_000_000, "output_tokens": 0, "model": MODEL}
-    run = proctor.run(TEN, agent=answering(usage), budget_usd=0.4, settings=proctor.Settings(parallel=1))
+    run = proctor.run(TEN, agent=answering(usage), budget=0.4, parallel=1)
     assert len(run.summaries) == 3
     assert "the budget of $0.40 is spent" in run.note
 
@@ -143,8 +143,8 @@ def test_a_budget_says_before_it_starts_what_it_cannot_count() -> None:
     def quiet(question: str) -> str:
         return question
 
-    proctor.run(ONE, agent=quiet, budget_usd=1.0, listener=Listener())
-    proctor.run(ONE, agent="oracle", budget_usd=1.0, listener=Listener())
+    proctor.run(ONE, agent=quiet, budget=1.0, listener=Listener())
+    proctor.run(ONE, agent="oracle", budget=1.0, listener=Listener())
     proctor.run(ONE, agent=quiet, listener=Listener())
     assert "it names no model" in told[0]
     assert told[1:] == ["", ""]

@@ -79,7 +79,7 @@ def test_an_agent_that_wants_it_is_told_the_number_of_the_trial() -> None:
         return f"trial {trial} of {question}"
 
     suite = Suite("s", (Case(id="c", turns=(Turn("x"),)),), evaluators=(EvaluatorSpec("Contains", {"any": ["trial"]}),))
-    run = proctor.run(suite, agent, settings=proctor.Settings(repeat=3))
+    run = proctor.run(suite, agent, repeat=3)
     assert sorted(trial.replies[0].text for trial in run.trials) == [f"trial {n} of x" for n in (1, 2, 3)]
 
 

@@ -51,7 +51,7 @@ def test_one_agent_of_a_run_is_held_against_another(tmp_path: Path, monkeypatch:
     monkeypatch.chdir(tmp_path)
     Path("s.yaml").write_text(SUITE, encoding="utf-8")
     agents = {"careful": lambda question: "good and fine", "quick": lambda question: "good"}
-    proctor.run("s.yaml", agents=agents, store=".proctor")
+    proctor.run("s.yaml", arms=agents, store=".proctor")
 
     assert broken(proctor.compare("last@careful", "last@quick")) == ["b"]
 

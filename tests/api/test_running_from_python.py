@@ -46,7 +46,7 @@ def test_trials_can_be_isolated_from_python(tmp_path: Path) -> None:
 
 
 def test_a_parameter_that_is_not_known_is_refused_with_the_nearest() -> None:
-    with pytest.raises(TypeError, match="run has no parameter 'stor'; did you mean 'store'"):
+    with pytest.raises(TypeError, match="has no argument 'stor'; did you mean 'store'"):
         proctor.run("s.yaml", stor="x")  # type: ignore[call-arg]
 
 

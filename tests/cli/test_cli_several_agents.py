@@ -129,7 +129,7 @@ def test_a_suite_with_several_agents_survives_being_written(tmp_path: Path) -> N
 
 def test_python_asks_several_agents_too() -> None:
     suite = package.Suite("desk", (package.Case(id="c", turns=(package.Turn("hi", package.Expected(output="hi")),)),))
-    run = package.run(suite, agents={"good": lambda text: text, "bad": lambda text: "no"})
+    run = package.run(suite, arms={"good": lambda text: text, "bad": lambda text: "no"})
     assert [(info.name, info.agent, info.source) for info in run.suites] == [
         ("desk [good]", "good", "desk"),
         ("desk [bad]", "bad", "desk"),

@@ -59,7 +59,7 @@ def test_an_interrupted_run_inside_an_event_loop_is_stored_as_interrupted(tmp_pa
         return question
 
     async def main() -> Any:
-        return proctor.run(suite(cases(3)), agent, settings=proctor.Settings(parallel=1), store=tmp_path)
+        return proctor.run(suite(cases(3)), agent, parallel=1, store=tmp_path)
 
     loop = asyncio.new_event_loop()
     with pytest.raises(KeyboardInterrupt):

@@ -33,7 +33,7 @@ def suite(count: int, evaluator: str = "sees_its_own_trace") -> Suite:
 
 
 def test_sixty_four_trials_at_once_are_each_scored_on_their_own_trace() -> None:
-    run = proctor.run(suite(64), agent, settings=proctor.Settings(parallel=64))
+    run = proctor.run(suite(64), agent, parallel=64)
     assert [trial.outcome for trial in run.trials] == ["passed"] * 64
 
 
@@ -59,7 +59,7 @@ def test_tools_called_in_thread_pools_of_the_application_are_recorded_in_its_tri
         return str(shared.submit(look_up, question).result() and question)
 
     cases = tuple(Case(id=f"c{n}", turns=(Turn(f"q{n}", Expected(output=f"q{n}")),)) for n in range(16))
-    run = proctor.run(Suite("threads", cases), threaded, settings=proctor.Settings(parallel=16))
+    run = proctor.run(Suite("threads", cases), threaded, parallel=16)
     for trial in run.trials:
         assert [call.arguments for call in trial.replies[0].tool_calls] == [{"key": trial.case.turns[0].input}]
 

@@ -111,6 +111,11 @@ class ToolCall:
     handoff: bool = False
     """Whether another agent took over with this call. Its calls have this one as `parent`, but are not inside it."""
 
+    @property
+    def args(self) -> Mapping[str, Json]:
+        """The same as `arguments`."""
+        return self.arguments
+
     @classmethod
     def parse(cls, name: str, arguments: Json, **rest: Any) -> ToolCall:
         """A call from arguments that are an object, JSON text, or text that was meant to be JSON."""

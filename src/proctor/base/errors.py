@@ -60,6 +60,17 @@ class UsageError(ProctorError):
     """The command or call itself is wrong; nothing was run."""
 
 
+class MissingKey(KeyError):
+    """A `KeyError` whose message is shown as it is; Python shows the message of a plain one in quotes."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class Inconclusive(UserWarning):
+    """Code looked at the failed cases only, and none failed, but some cases have no verdict."""
+
+
 class InvalidSuite(ProctorError):
     """One or more suite files are invalid; has every problem, not only the first."""
 

@@ -9,7 +9,6 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import groupby
 from typing import Any, TextIO
 
 import click
@@ -23,7 +22,7 @@ from proctor.config import read_configuration
 from proctor.reporting.analysis import analysis_data, analyze, write_markdown
 from proctor.reporting.judge_report import judged_scores, print_judge_calls, simulated_users
 from proctor.reporting.reporters import refuse_overwriting, write_reports
-from proctor.reporting.terminal.progress import PlainTerminal
+from proctor.reporting.terminal.progress import print_finished_run
 from proctor.reporting.terminal.screen import SafeStream, escape_control, is_terminal, screen_for, supports_unicode
 from proctor.results.run import Run
 from proctor.results.score import Outcome
@@ -31,7 +30,7 @@ from proctor.results.store.judge_cache import StoredJudgeCalls
 from proctor.results.store.run_files import open_run
 from proctor.results.store.store import Store
 from proctor.results.trial import Trial, Trials
-from proctor.results.verdict import RunVerdict, verdict, verdict_on_part
+from proctor.results.verdict import verdict, verdict_on_part
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,19 +99,9 @@ def command(record_to: str | None, **values: Any) -> int:
         for path in write_reports(selection, result, options.reports, {}):
             say(f"report: {path}", err=True)
     else:
-        _print_run(run, verdict(run), options)
+        trials = _select_trials(run, options)
+        print_finished_run(run, sys.stdout, trials=trials, quiet=options.quiet, verbose=options.verbose)
     return 0
-
-
-def _print_run(run: Run, result: RunVerdict, options: ShowOptions) -> None:
-    trials = _select_trials(run, options)
-    counts = Counter((summary.suite, summary.case_id) for summary in run.summaries)
-    run.planned_trials = {address: count for address, count in counts.items() if count > 1}
-    terminal = PlainTerminal(sys.stdout, quiet=options.quiet, verbose=options.verbose)
-    terminal.started(run, sum(suite.planned for suite in run.suites), 0)
-    for _, own in groupby(trials, key=lambda trial: (trial.suite, trial.case.id)):
-        terminal.print_case(list(own))
-    terminal.finished(run, result)
 
 
 def _print_judge_calls(run: Run, store: Store, options: ShowOptions) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -37,13 +38,13 @@ class SuiteFile(pytest.File):
 
 
 class SuitePart(pytest.Collector):
-    """One of several suites in a file."""
+    """One of several suites in a file, or a suite in a test module."""
 
     suite: Suite
 
     @classmethod
-    def of(cls, parent: SuiteFile, suite: Suite) -> SuitePart:
-        part: SuitePart = cls.from_parent(parent, name=_node_name(suite.name))
+    def of(cls, parent: pytest.Collector, suite: Suite, name: str | None = None) -> SuitePart:
+        part: SuitePart = cls.from_parent(parent, name=_node_name(suite.name) if name is None else name)
         part.suite = suite
         return part
 
@@ -54,6 +55,15 @@ class SuitePart(pytest.Collector):
             raise self.CollectError(_problem_lines(error)) from None
         except ProctorError as error:
             raise self.CollectError(f"{self.path}: {error}") from None
+
+
+def collect_suite(parent: pytest.Collector, name: str, suite: object) -> SuitePart | None:
+    """The collector of a suite in a test module, if pytest would collect a function with this name."""
+    if not isinstance(suite, Suite) or not isinstance(parent, pytest.Module | pytest.Class):
+        return None
+    if not parent.funcnamefilter(name):
+        return None
+    return SuitePart.of(parent, replace(suite, path=suite.path or parent.path), name)
 
 
 def make_items(parent: pytest.Collector, suite: Suite, session: ProctorSession) -> Iterator[pytest.Item]:

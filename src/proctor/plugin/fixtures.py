@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, overload
@@ -18,61 +17,15 @@ from proctor.cases.formats.native.reader import read_list
 from proctor.cases.suite import Case, Suite
 from proctor.plugin.session import ProctorSession, session_of
 from proctor.plugin.settings import AGENT_HINT
-from proctor.plugin.trial_output import (
-    answer_lines,
-    case_line,
-    print_lines,
-    terminal_symbols,
-    tool_lines,
-    trial_details,
-    trial_title,
-)
-from proctor.reporting.wording import counts_text
+from proctor.plugin.trial_output import answer_lines, case_line, print_lines, terminal_symbols, tool_lines
 from proctor.results.run import Run
-from proctor.results.score import Outcome
 from proctor.results.suite_info import SuiteInfo
 from proctor.results.trial import Trial, TrialSummary
-from proctor.results.verdict import RunVerdict, verdict
+from proctor.results.verdict import record_verdict
 from proctor.running.assertions.agent_runner import AgentRun, AgentRunner, with_source
 
 FIRST_FIXTURE_POSITION = 1_000_000
 """The position in the run of the first trial that a fixture runs, after those of collected suites."""
-
-
-@dataclass(frozen=True, slots=True)
-class SuiteRun:
-    """The result of the fixture `proctor_run`: trials in the order of their cases, and their verdict."""
-
-    trials: tuple[Trial, ...]
-    verdict: RunVerdict
-    notes: Sequence[str] = ()
-
-    def __iter__(self) -> Iterator[Trial]:
-        return iter(self.trials)
-
-    def __len__(self) -> int:
-        return len(self.trials)
-
-    @property
-    def passed(self) -> bool:
-        """Whether the trials meet the criteria of their suites."""
-        return self.verdict.outcome is Outcome.PASSED
-
-    @property
-    def counts(self) -> Counter[Outcome]:
-        return Counter(trial.outcome for trial in self.trials)
-
-    @property
-    def _not_passed(self) -> list[Trial]:
-        return [trial for trial in self.trials if trial.outcome not in (Outcome.PASSED, Outcome.SKIPPED)]
-
-    def assert_passed(self) -> None:
-        """Raise `AssertionError` with the details of every trial that did not pass."""
-        __tracebackhide__ = True
-        if self.passed:
-            return
-        details = [f"{trial_title(trial)}\n{trial_details(trial, verbose=False)}" for trial in self._not_passed]
-        raise AssertionError("\n\n".join([counts_text(self.counts), self.verdict.reason, *self.notes, *details]))
 
 
 @contextmanager
@@ -179,7 +132,7 @@ class CaseDisplay:
         print_lines(f"{terminal_symbols()['ok']} {text}")
 
 
-def proctor_run(config: pytest.Config, module: Path, source: Any, case: str | None, agent: Any) -> SuiteRun:
+def proctor_run(config: pytest.Config, module: Path, source: Any, case: str | None, agent: Any) -> Run:
     """Run a suite, or one case of it, unless it ran before in this session."""
     with errors_as_messages():
         session = session_of(config)
@@ -200,8 +153,17 @@ def proctor_run(config: pytest.Config, module: Path, source: Any, case: str | No
             done = session.runs.run_trials(selected)
             trials += [done[trial.address] for trial in selected if trial.address in done]
             infos += [replace(item.info, planned=len(selected)) for item in plan.suites]
-        run = Run(session.runs.session.run_id, 0.0, tuple(infos), [TrialSummary.of(trial) for trial in trials], trials)
-        return SuiteRun(tuple(trials), verdict(run), session.runs.summary().notes)
+        is_complete = len(trials) == sum(info.planned for info in infos)
+        run = Run(
+            id=session.runs.session.run_id,
+            started_at=0.0,
+            suites=tuple(infos),
+            summaries=[TrialSummary.of(trial) for trial in trials],
+            trials=trials,
+            note="" if is_complete else "; ".join(session.runs.summary().notes),
+        )
+        record_verdict(run, run.verdict)
+        return run
 
 
 class EvaluationDataset(Sequence[AgentRun]):

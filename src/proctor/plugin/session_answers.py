@@ -25,7 +25,7 @@ from proctor.cases.identity import question_key
 from proctor.cases.suite import Case
 from proctor.results.masking import mask_trial
 from proctor.results.run import Run
-from proctor.results.score import Outcome
+from proctor.results.score import NO_SCORES, Outcome
 from proctor.results.store.store import Store
 from proctor.results.trial import Trial
 from proctor.running.assertions.agent_runner import AgentRunner
@@ -178,7 +178,7 @@ def _without_scores(stored: Trial, case: Case) -> Trial:
     """A stored trial as one of the current case, without the scores that it got elsewhere."""
     if not stored.is_answered or len(stored.replies) < len(case.turns):
         return replace(stored, case=case)
-    return replace(stored, case=case, outcome=Outcome.SKIPPED, end_reason="", scores=(), reused=True)
+    return replace(stored, case=case, outcome=Outcome.SKIPPED, end_reason="", scores=NO_SCORES, reused=True)
 
 
 def lock_key(question: str, agent: str, number: int = 1) -> str:

@@ -10,7 +10,7 @@ import pytest
 
 from proctor.plugin.items import TrialItem
 from proctor.plugin.session_run import ProcessSummary
-from proctor.plugin.trial_output import trial_details
+from proctor.reporting.failed_run import trial_details
 from proctor.reporting.judge_report import judge_lines
 from proctor.reporting.terminal.screen import escape_line, escape_unencodable
 from proctor.reporting.wording import STYLES, counts_text, money, pass_rate_text, plural

@@ -10,7 +10,8 @@ from _pytest._code.code import ExceptionChainRepr, ReprEntryNative, ReprFileLoca
 
 from proctor.agents.reply import UNFINISHED_CALL, ToolCall
 from proctor.base.json_data import to_text
-from proctor.reporting.explain import BRIEF, FULL, answer_text, as_text, explain, shorten
+from proctor.reporting.explain import answer_text, shorten
+from proctor.reporting.failed_run import trial_details, trial_title
 from proctor.reporting.terminal.screen import escape_control, escape_line, escape_unencodable
 from proctor.reporting.wording import trial_name
 from proctor.results.reasons import headline_reason
@@ -49,16 +50,6 @@ def failure_text(error: TrialFailed | TrialError, *, verbose: bool) -> str:
     if trial.reused:
         lines.append(REUSED_NOTE)
     return "\n".join(lines) + "\n"
-
-
-def trial_title(trial: Trial) -> str:
-    """The suite, case and outcome of a trial on one line."""
-    return escape_line(f"{trial.suite}/{trial.case.id}: {trial.outcome.value}")
-
-
-def trial_details(trial: Trial, *, verbose: bool) -> str:
-    """Input, output, tool calls, scores and reasons in two columns."""
-    return escape_control(as_text(explain(trial, FULL if verbose else BRIEF)))
 
 
 def failure_repr(text: str, message: str, path: Path, line: int) -> ExceptionChainRepr:

@@ -3,29 +3,33 @@
 from __future__ import annotations
 
 import enum
-from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar
+import io
+import sys
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
 
 from proctor.base.deprecation import renamed_fields
 from proctor.base.git import GitState
 from proctor.base.json_data import Json
 from proctor.cases.identity import CaseAddress
-from proctor.cases.suite import Criteria
+from proctor.cases.suite import Criteria, Suite
 from proctor.cases.threshold import passes
 from proctor.evaluators.evaluation import Evaluation
+from proctor.results.case_result import CaseResult, CaseResults
 from proctor.results.score import Outcome
+from proctor.results.statistics import Rate, evaluator_summaries
 from proctor.results.suite_info import SuiteInfo
 from proctor.results.trial import Trial, Trials, TrialSummary
+from proctor.results.verdict import RunVerdict, StoredVerdict
+from proctor.results.verdict import verdict as verdict_of
 
 if TYPE_CHECKING:
     import pandas
 
     from proctor.results.gate_result import GateResult
     from proctor.results.judge_usage import JudgeSummary
-
-T = TypeVar("T")
 
 
 class RunStatus(enum.StrEnum):
@@ -39,15 +43,6 @@ class RunStatus(enum.StrEnum):
     """Its process ended without storing a status; the run can be resumed."""
 
 
-@dataclass(frozen=True, slots=True)
-class StoredVerdict:
-    """The verdict of a run when it ended or was last graded, for lists that read no trials."""
-
-    outcome: Outcome
-    reason: str = ""
-    exit_code: int | None = None
-
-
 @renamed_fields(
     {
         "uncounted": "unpriced_note",
@@ -56,9 +51,20 @@ class StoredVerdict:
         "repeats": "planned_trials",
     }
 )
-@dataclass(slots=True)
+@dataclass
 class Run:
-    """One execution of one or more suites: the facts about it, and its trials.
+    """One execution of one or more suites: the facts about it, its cases, trials and verdict.
+
+    `passed` is a yes or no and `failed` a list on every level: a run has failed cases, a case failed trials, a trial
+    failed scores. As a condition, a run is true if it passed, so a test can say `assert run`.
+
+    >>> run = proctor.run("shop.yaml")
+    >>> run
+    <Run shop: failed, 1 of 2 cases passed; not passed: lost>
+    >>> run.passed, [case.id for case in run.failed], run["lost"].scores["Contains"].value
+    (False, ['lost'], 0.0)
+    >>> run.pass_rate, run.pass_rate.of
+    (Rate(0.5, of=2, low=0.095, high=0.905), 2)
 
     The trials of a stored run are read from the store when they are used, so that listing runs is cheap.
     """
@@ -68,8 +74,8 @@ class Run:
     suites: tuple[SuiteInfo, ...] = ()
     summaries: Sequence[TrialSummary] = ()
     """The part of every trial that verdicts need, in the order of the plan."""
-    trials: Iterable[Trial] = ()
-    """The complete trials in the order of the plan; can be iterated any number of times."""
+    trials: Sequence[Trial] = ()
+    """The complete trials in the order of the plan."""
     finished_at: float | None = None
     status: RunStatus = RunStatus.FINISHED
     interrupted: bool = False
@@ -116,6 +122,140 @@ class Run:
     """The id of the run whose answers were rescored."""
     extra: Mapping[str, Json] = field(default_factory=dict)
     """What else is stored with the run, for example by a newer version of Proctor; it is written back unchanged."""
+    source: Sequence[Suite] = field(default=(), compare=False, repr=False)
+    """The suites that ran, with their functions; known only in the process that ran them."""
+
+    _results: _Results | None = field(default=None, init=False, compare=False, repr=False)
+
+    @property
+    def verdict(self) -> RunVerdict:
+        """The verdict with the figures of every suite; printed, it is one line."""
+        return self._current_results.verdict
+
+    @property
+    def outcome(self) -> Outcome:
+        """Whether the run passed, failed, ended in errors or is pending."""
+        return self.verdict.outcome
+
+    @property
+    def passed(self) -> bool:
+        """Whether the verdict is `passed`. `bool(run)` is the same."""
+        return self.outcome is Outcome.PASSED
+
+    @property
+    def reason(self) -> str:
+        """The reason of the verdict, such as `1 of 2 cases passed`."""
+        return self.verdict.reason
+
+    @property
+    def cases(self) -> Sequence[CaseResult]:
+        """The results by case, in the order of the plan. Iterating the run gives the same."""
+        return self._current_results.cases
+
+    @property
+    def failed(self) -> list[CaseResult]:
+        """The cases that failed. Cases without a verdict are in `errors` and `pending`."""
+        return self._current_results.cases.failed
+
+    @property
+    def errors(self) -> list[CaseResult]:
+        """The cases whose outcome is not known because the infrastructure or an evaluator broke."""
+        return self._current_results.cases.with_outcome(Outcome.ERROR)
+
+    @property
+    def pending(self) -> list[CaseResult]:
+        """The cases that need a person or a model to decide."""
+        return self._current_results.cases.with_outcome(Outcome.PENDING)
+
+    @property
+    def skipped(self) -> list[CaseResult]:
+        """The cases that were skipped."""
+        return self._current_results.cases.with_outcome(Outcome.SKIPPED)
+
+    @property
+    def pass_rate(self) -> Rate:
+        """The share of cases that passed, of those that passed or failed; quarantined cases do not count."""
+        decided = [case for case in self.cases if not case.is_quarantined]
+        passed = sum(case.passed for case in decided)
+        return Rate.of_share(passed, passed + sum(case.outcome is Outcome.FAILED for case in decided))
+
+    @property
+    def means(self) -> Mapping[str, Rate]:
+        """The mean score by evaluator. Repeats of a case count as one observation."""
+        by_case: dict[CaseAddress, list[TrialSummary]] = {}
+        for summary in self.summaries:
+            by_case.setdefault((summary.suite, summary.case_id), []).append(summary)
+        return {item.evaluator: Rate.of_estimate(item.scores) for item in evaluator_summaries(by_case.values())}
+
+    @property
+    def cost_usd(self) -> float | None:
+        """What the agents' answers cost, in US dollars; `None` if it is not known."""
+        return self.verdict.cost_usd
+
+    @property
+    def tokens(self) -> int | None:
+        """The tokens of the agents' answers; `None` if they are not known."""
+        return self.verdict.tokens
+
+    @property
+    def arms(self) -> Mapping[str, Run]:
+        """By name, the part of the run with one version of the agent; empty if only one ran."""
+        return {name: self._arm(name) for name in dict.fromkeys(info.agent for info in self.suites if info.source)}
+
+    def __bool__(self) -> bool:
+        return self.passed
+
+    def __len__(self) -> int:
+        return len(self.cases)
+
+    def __iter__(self) -> Iterator[CaseResult]:
+        return iter(self.cases)
+
+    def __contains__(self, case_id: object) -> bool:
+        return self._current_results.cases.has(case_id)
+
+    def __getitem__(self, key: int | str | tuple[str, str]) -> CaseResult:
+        """The case at this position, with this id, or with this suite and id. Raises `KeyError` or `IndexError`."""
+        cases = self._current_results.cases
+        if isinstance(key, int):
+            return cases[key]
+        return cases.find(key) if isinstance(key, str) else cases.find(key[1], key[0])
+
+    @property
+    def _current_results(self) -> _Results:
+        """The verdict and the cases, computed once for a finished run, and again while trials are added to it."""
+        state = (len(self.summaries), self.status, self.interrupted, self.note, id(self.gate), id(self.summaries))
+        if self._results is None or self._results.state != state:
+            run_verdict = verdict_of(self)
+            cases = CaseResults(run_verdict, self.suites, lambda address: self.trials_of({address}))
+            self._results = _Results(state, run_verdict, cases)
+        return self._results
+
+    def _arm(self, name: str) -> Run:
+        """The run with the suites of one version of the agent, each under its own name."""
+        infos = [info for info in self.suites if info.source and info.agent == name]
+        names = {info.name: info.source for info in infos}
+        originals = {info.source: info.name for info in infos}
+
+        def read(cases: Collection[CaseAddress] | None) -> Iterable[Trial]:
+            own = None if cases is None else {(originals.get(suite, suite), case_id) for suite, case_id in cases}
+            trials = self.trials if own is None else self.trials_of(own)
+            return (replace(trial, suite=names[trial.suite], arm=name) for trial in trials if trial.suite in names)
+
+        summaries = [
+            replace(summary, suite=names[summary.suite], arm=name)
+            for summary in self.summaries
+            if summary.suite in names
+        ]
+        return replace(
+            self,
+            suites=tuple(replace(info, name=info.source, source="") for info in infos),
+            summaries=summaries,
+            trials=Trials(read, lambda: len(summaries)),
+            planned=sum(info.planned for info in infos),
+            stored_verdict=None,
+            counts=None,
+        )
 
     @property
     def ended_because(self) -> str:
@@ -123,7 +263,7 @@ class Run:
         return self.note or _UNFINISHED.get(self.status, "")
 
     def trials_of(self, cases: Collection[CaseAddress]) -> Iterable[Trial]:
-        """The trials of these cases; of a stored run, no others are read."""
+        """The trials of these cases (suite and id); of a stored run, no others are read."""
         if isinstance(self.trials, Trials):
             return self.trials.for_cases(cases)
         return (trial for trial in self.trials if (trial.suite, trial.case.id) in cases)
@@ -134,10 +274,73 @@ class Run:
         return any(info.source for info in self.suites)
 
     def __repr__(self) -> str:
-        """One line, such as `<Run 20260101-… of shop: 3 passed, 1 failed>`."""
-        counts = Counter(summary.outcome.value for summary in self.summaries)
-        outcomes = ", ".join(f"{count} {outcome}" for outcome, count in counts.items()) or "no trials"
-        return f"<Run {self.id} of {', '.join(info.name for info in self.suites)}: {outcomes}>"
+        """One line, such as `<Run shop: failed, 1 of 2 cases passed; not passed: lost>`."""
+        names = ", ".join(dict.fromkeys(info.source or info.name for info in self.suites))
+        others = [case.id for case in self.cases if case.outcome not in (Outcome.PASSED, Outcome.SKIPPED)]
+        more = f" and {len(others) - MAX_NAMES_IN_REPR} more" if len(others) > MAX_NAMES_IN_REPR else ""
+        listed = f"; not passed: {', '.join(others[:MAX_NAMES_IN_REPR])}{more}" if others else ""
+        return f"<Run {names}: {self.outcome.value}, {self.reason}{listed}>"
+
+    def __str__(self) -> str:
+        """What `print` writes."""
+        out = io.StringIO()
+        self.print(file=out)
+        return out.getvalue()
+
+    def print(self, *, verbose: bool = False, file: TextIO | None = None) -> None:
+        """Print what `proctor test` prints: the cases, why they failed, and the verdict.
+
+        - `verbose` explains every trial, also those that passed.
+        - `file` is written to instead of standard output.
+        """
+        from proctor.reporting.terminal.progress import print_finished_run  # reporting builds on results
+
+        print_finished_run(self, sys.stdout if file is None else file, verbose=verbose)
+
+    def assert_passed(self) -> None:
+        """Raise `AssertionError` unless the run passed, with the story of each case that did not pass.
+
+        >>> proctor.run("shop.yaml", agent="oracle").assert_passed()
+        """
+        __tracebackhide__ = True
+        if not self.passed:
+            from proctor.reporting.failed_run import failure_message  # reporting builds on results
+
+            raise AssertionError(failure_message(self))
+
+    def rescore(self, *, evaluators: Sequence[Any] | None = None, judge: Any = None) -> Run:
+        """Score the same answers again, with other evaluators or another judge. Asks no agent; stores nothing.
+
+        - `evaluators` replace those of the suites. What cases expect is checked in any case.
+        - `judge` answers for evaluators that need a model.
+        """
+        from proctor.running.rescore import rescore_run  # running builds on results
+
+        return rescore_run(self, evaluators=evaluators, judge=judge)
+
+    def save(self, path: str | Path) -> None:
+        """Write the run to a JSON Lines file, as `proctor runs export` does; `Run.load` reads it.
+
+        Secrets that are masked in reports are masked in the file.
+        """
+        from proctor.results.store.run_files import save_run  # the store builds on runs
+
+        save_run(self, Path(path))
+
+    @classmethod
+    def load(cls, which: str | Path = "last", *, store: str | Path = ".proctor") -> Run:
+        """Read a stored run.
+
+        - `which` is an id or the beginning of one, a name, `last`, `last~1`, or a file that `save` wrote.
+        - `store` is the folder to look in.
+
+        >>> proctor.run("shop.yaml", store=".proctor").save("monday.jsonl")
+        >>> proctor.Run.load("monday.jsonl")
+        <Run shop: failed, 1 of 2 cases passed; not passed: lost>
+        """
+        from proctor.results.store.run_files import open_run  # the store builds on runs
+
+        return open_run(Path(store), str(which))[1]
 
     def to_dicts(self) -> list[dict[str, Json]]:
         """One flat dictionary per trial, in the order of the plan: for tables, queries and plots.
@@ -170,6 +373,18 @@ class Run:
 
         return run_html(self)
 
+
+@dataclass(frozen=True, slots=True)
+class _Results:
+    """The verdict of a run and its cases, as long as the state of the run is the same."""
+
+    state: tuple[object, ...]
+    verdict: RunVerdict
+    cases: CaseResults
+
+
+MAX_NAMES_IN_REPR = 5
+"""How many cases that did not pass the one-line form of a run names."""
 
 _UNFINISHED = {
     RunStatus.RUNNING: "the run is still in progress",

@@ -5,8 +5,11 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import SupportsIndex, overload
 
 from proctor.base.deprecation import renamed_fields
+from proctor.base.documents import did_you_mean
+from proctor.base.errors import MissingKey
 from proctor.base.json_data import Json
 
 
@@ -58,6 +61,37 @@ class Score:
     details: Mapping[str, Json] = field(default_factory=dict)
     fingerprint: str = ""
     duration_ms: float = 0.0
+
+    @property
+    def passed(self) -> bool:
+        """Whether the outcome is `passed`."""
+        return self.outcome is Outcome.PASSED
+
+
+class Scores(tuple[Score, ...]):
+    """The scores of a trial, by position or by the name of the evaluator: `scores[0]`, `scores["polite"]`.
+
+    An evaluator that scored several turns has several scores; its name then gives the worst of them.
+    """
+
+    __slots__ = ()
+
+    @overload
+    def __getitem__(self, key: SupportsIndex | str) -> Score: ...
+    @overload
+    def __getitem__(self, key: slice) -> tuple[Score, ...]: ...
+    def __getitem__(self, key: SupportsIndex | slice | str) -> Score | tuple[Score, ...]:
+        if not isinstance(key, str):
+            return super().__getitem__(key)
+        own = [score for score in self if score.evaluator == key]
+        if not own:
+            names = dict.fromkeys(score.evaluator for score in self)
+            hint = did_you_mean(key, names) or (f"; there are {', '.join(names)}" if names else "; there are none")
+            raise MissingKey(f"no score of {key!r}{hint}")
+        return min(own, key=lambda score: score.outcome.rank)
+
+
+NO_SCORES = Scores()
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
+from typing import Self
 
 from proctor.results.score import Outcome, ScoreRow
 from proctor.results.trial import TrialSummary
@@ -35,6 +36,46 @@ class Estimate:
 
     def __str__(self) -> str:
         return f"{self.mean:.3f} [{self.low:.3f}, {self.high:.3f}]"
+
+
+class Rate(float):
+    """A share or a mean that knows how many observations it rests on; NaN if there are none.
+
+    >>> rate = Rate.of_share(9, 10)
+    >>> float(rate), rate.of, round(rate.low, 2), round(rate.high, 2)
+    (0.9, 10, 0.6, 0.98)
+    """
+
+    of: int
+    """Number of independent observations."""
+    low: float
+    """The lower end of the 95 % interval."""
+    high: float
+    """The upper end of the 95 % interval."""
+
+    def __new__(cls, value: float, of: int, low: float, high: float) -> Self:
+        rate = super().__new__(cls, value)
+        rate.of, rate.low, rate.high = of, low, high
+        return rate
+
+    @classmethod
+    def of_share(cls, part: int, whole: int) -> Self:
+        """`part` of `whole`, with Wilson's interval."""
+        return cls.of_estimate(share_of(part, whole) if whole else None)
+
+    @classmethod
+    def of_estimate(cls, value: Estimate | None) -> Self:
+        if value is None:
+            return cls(math.nan, 0, 0.0, 1.0)
+        return cls(value.mean, value.count, value.low, value.high)
+
+    def __getnewargs__(self) -> tuple[float, int, float, float]:  # type: ignore[override]
+        return float(self), self.of, self.low, self.high
+
+    def __repr__(self) -> str:
+        return f"Rate({float(self)!r}, of={self.of}, low={self.low:.3f}, high={self.high:.3f})"
+
+    __str__ = float.__repr__
 
 
 def estimate(values: Sequence[float], *, groups: Sequence[str] | None = None) -> Estimate | None:

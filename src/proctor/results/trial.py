@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TypeVar, overload
 
-from proctor.agents.reply import Reply, Usage
+from proctor.agents.reply import Reply, ToolCall, Usage
+from proctor.base.json_data import Json
 from proctor.cases.identity import CaseAddress
 from proctor.cases.suite import Case
 from proctor.results.reasons import headline_reason
-from proctor.results.score import Outcome, Score, ScoreRow
+from proctor.results.score import NO_SCORES, Outcome, Score, ScoreRow, Scores
 from proctor.tracing.spans import ObservationNode, Span, build_tree
 
 T = TypeVar("T")
@@ -30,7 +32,7 @@ class Trial:
     end_reason: str = ""
     """Why the outcome does not follow from the scores: the agent raised, timed out or could not be reached."""
     replies: tuple[Reply, ...] = ()
-    scores: tuple[Score, ...] = ()
+    scores: Scores = NO_SCORES
     started_at: float = 0.0
     duration_ms: float = 0.0
     """Time the agent took, without the evaluators."""
@@ -48,6 +50,35 @@ class Trial:
     """The trace of the trial. Spans of a stored trial are read from the store when they are first used."""
     original: Trial | None = field(default=None, compare=False, repr=False)
     """The trial before its secrets were masked; in memory only, for a test session that scores the answer again."""
+
+    def __post_init__(self) -> None:
+        if type(self.scores) is not Scores:
+            object.__setattr__(self, "scores", Scores(self.scores))
+
+    @property
+    def passed(self) -> bool:
+        """Whether the outcome is `passed`."""
+        return self.outcome is Outcome.PASSED
+
+    @property
+    def failed(self) -> list[Score]:
+        """The scores that failed the trial; those that are report only are not among them."""
+        return [score for score in self.scores if score.outcome is Outcome.FAILED and not score.report_only]
+
+    @property
+    def output(self) -> Json:
+        """The answer to the last turn that was answered; `None` if there is no answer."""
+        return self.replies[-1].answer if self.replies else None
+
+    @property
+    def tool_calls(self) -> tuple[ToolCall, ...]:
+        """The tool calls of all turns, in order."""
+        return tuple(call for reply in self.replies for call in reply.tool_calls)
+
+    @property
+    def cost_usd(self) -> float | None:
+        """What the answers cost, in US dollars; `None` if it is not known."""
+        return None if self.usage is None else self.usage.cost_usd
 
     @property
     def reason(self) -> str:
@@ -113,15 +144,36 @@ class TrialSummary:
         )
 
 
-class Trials:
-    """Trials that are read each time they are iterated, so that a large run never has to fit into memory."""
+class Trials(Sequence[Trial]):
+    """Trials that are read each time they are used, so that a large run never has to fit into memory."""
 
-    def __init__(self, read: Callable[[Collection[CaseAddress] | None], Iterable[Trial]]) -> None:
+    def __init__(
+        self,
+        read: Callable[[Collection[CaseAddress] | None], Iterable[Trial]],
+        count: Callable[[], int] | None = None,
+    ) -> None:
         self._read = read
         """Reads at least the trials of the given cases, or all trials for `None`."""
+        self._count = count
+        """The number of trials, if it is known without reading them."""
 
     def __iter__(self) -> Iterator[Trial]:
         return iter(self._read(None))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self) if self._count is None else self._count()
+
+    @overload
+    def __getitem__(self, index: int) -> Trial: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Trial]: ...
+    def __getitem__(self, index: int | slice) -> Trial | Sequence[Trial]:
+        if isinstance(index, slice):
+            return list(self)[index]
+        position = index if index >= 0 else len(self) + index
+        if position >= 0 and (trial := next(islice(self, position, None), None)) is not None:
+            return trial
+        raise IndexError(f"there is no trial {index}; the run has {len(self):,}")
 
     def for_cases(self, cases: Collection[CaseAddress]) -> Iterable[Trial]:
         """The trials of these cases."""

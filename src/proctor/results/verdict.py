@@ -13,11 +13,11 @@ import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from proctor.cases.suite import Criteria
 from proctor.cases.threshold import passes
 from proctor.results.gate_result import GatedSuite
-from proctor.results.run import Run, StoredVerdict
 from proctor.results.score import MEAN_OVER_TURNS, Outcome, Score, ScoreRow, worst_outcome
 from proctor.results.statistics import (
     Estimate,
@@ -32,6 +32,9 @@ from proctor.results.statistics import (
 )
 from proctor.results.suite_info import QuarantinedCase, SuiteInfo
 from proctor.results.trial import TrialSummary
+
+if TYPE_CHECKING:
+    from proctor.results.run import Run
 
 PASSED, FAILED, ERROR, SKIPPED, PENDING = Outcome
 
@@ -96,6 +99,19 @@ class RunVerdict:
     cost_usd: float | None
     estimated: bool = False
     """Whether any of the cost comes from a price list."""
+
+    def __str__(self) -> str:
+        """One line, such as `FAILED  1 of 2 cases passed`."""
+        return f"{self.outcome.value.upper()}  {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredVerdict:
+    """The verdict of a run when it ended or was last graded, for lists that read no trials."""
+
+    outcome: Outcome
+    reason: str = ""
+    exit_code: int | None = None
 
 
 def trial_outcome(scores: Sequence[Score], criteria: Criteria) -> tuple[Outcome, str]:

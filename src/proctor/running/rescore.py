@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from proctor.base.errors import InvalidSuite, StoreError, UsageError
-from proctor.base.event_loops import run_sync
+from proctor.base.event_loops import run_blocking, run_sync
 from proctor.cases.formats.loading import load
 from proctor.cases.identity import TrialAddress
 from proctor.cases.suite import Case, EvaluatorSpec, Suite
@@ -53,6 +53,25 @@ def rescore(
         with finish_run_on_exit(opened):
             result = execute(rescore_plan.plan, options, opened, listener=listener, earlier=rescore_plan.answer_to)
             return run_sync(result)
+
+
+def rescore_run(run: Run, *, evaluators: Sequence[Any] | None = None, judge: Any = None) -> Run:
+    """Score the answers of a run again, as a new run in memory, without calling the agent.
+
+    `evaluators` replaces those of the suites; without it, they are those of the suites that ran, or of their files if
+    the run comes from a store. `judge` answers for evaluators that need a model.
+    """
+    answers = {(trial.suite, trial.case.id, trial.number): trial for trial in run.trials}
+    if not answers:
+        raise UsageError("the run has no trials to score")
+    suites = list(run.source) or _current_suites(run, answers, ())
+    if evaluators is not None:
+        suites = [_with_evaluators(suite, tuple(evaluators)) for suite in suites]
+    options = RunOptions(judge=judge)
+    with _make_rescore_plan(run, answers, suites, options) as rescore_plan:
+        opened = start_run(replace(new_run(rescore_plan.plan, rescore_plan.request), rescored=run.id), None)
+        result, _ = run_blocking(execute(rescore_plan.plan, options, opened, earlier=rescore_plan.answer_to))
+    return result
 
 
 def rejudge(

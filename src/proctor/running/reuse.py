@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from proctor.cases.identity import TrialAddress, question_key
 from proctor.results.masking import mask_case
-from proctor.results.score import Outcome
+from proctor.results.score import NO_SCORES, Outcome
 from proctor.results.store.store import Store
 from proctor.results.trial import Trial
 from proctor.running.conversation import ConversationResult
@@ -64,7 +64,9 @@ def same_question_or_error(planned: PlannedTrial, stored: Trial) -> Trial:
     if question_key(mask_case(planned.case)) == question_key(mask_case(stored.case)):
         return stored
     reason = "the input of the case has changed since the run whose answers are scored; run it again"
-    return replace(stored, outcome=Outcome.ERROR, end_reason=reason, replies=(), scores=(), spans=(), ended_early=True)
+    return replace(
+        stored, outcome=Outcome.ERROR, end_reason=reason, replies=(), scores=NO_SCORES, spans=(), ended_early=True
+    )
 
 
 def conversation_result(stored: Trial) -> ConversationResult:

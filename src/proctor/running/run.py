@@ -200,6 +200,7 @@ def new_run(plan: Plan, request: RunRequest) -> Run:
         scoring=scoring_key(plan.suites),
         git=git_state(Path.cwd()),
         scoring_keys=scoring_keys(plan, fast=request.options.fast),
+        source=tuple(item.suite for item in plan.suites),
     )
 
 

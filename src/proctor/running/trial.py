@@ -11,7 +11,7 @@ from proctor.agents.agent import BaseAgent
 from proctor.agents.trial_context import TrialContext, current_trial
 from proctor.base.clock import Clock
 from proctor.results.masking import with_masked_note
-from proctor.results.score import Outcome, Score
+from proctor.results.score import Outcome, Score, Scores
 from proctor.results.trial import Trial
 from proctor.running.attachments import AttachedFiles
 from proctor.running.conversation import ConversationResult, RunStopped, ScriptedUser, User, converse
@@ -131,7 +131,7 @@ def trial_result(
         outcome=answer.outcome or Outcome.ERROR,
         end_reason=answer.reason,
         replies=answer.replies,
-        scores=scores,
+        scores=Scores(scores),
         started_at=answer.started_at,
         duration_ms=answer.duration_ms,
         attempts=answer.attempts,

@@ -11,15 +11,16 @@ from __future__ import annotations
 import asyncio
 import heapq
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable
 
 from proctor.base.errors import StoreError
 from proctor.base.guard import extend_deadline
 from proctor.base.threads import exit_if_forked
+from proctor.cases.identity import CaseAddress
 from proctor.results.masking import TrialMasker
 from proctor.results.store.database import BUSY_SECONDS
 from proctor.results.store.store import Store
-from proctor.results.trial import Trial, TrialSummary
+from proctor.results.trial import Trial, Trials, TrialSummary
 from proctor.running.settings import Listener
 
 SPACING_SECONDS = 0.002
@@ -47,6 +48,9 @@ class TrialWriter:
         self._on_failure = on_failure
         self._pending: list[Trial] = []
         self._unsaved: list[Trial] = []
+        self._unsaved_by_case: dict[CaseAddress, list[Trial]] = {}
+        self._indexed = 0
+        """How many of the unsaved trials are in `_unsaved_by_case`."""
         self._handle: asyncio.Handle | None = None
         self._flushed_at = 0.0
         self._pid = os.getpid()
@@ -99,23 +103,22 @@ class TrialWriter:
             return f"{error}; the results are only in this report"
         return ""
 
-    def trials(self) -> Iterable[Trial]:
-        """All trials in the order of the plan; can be iterated more than once."""
-        return _Trials(self._store, self._run, self._unsaved)
+    def trials(self) -> Trials:
+        """All trials in the order of the plan."""
+        return Trials(self._read, lambda: len(self.summaries))
 
+    def _read(self, cases: Collection[CaseAddress] | None) -> Iterable[Trial]:
+        """The stored trials and the unsaved ones, in order; only those of `cases` if they are given."""
+        stored = iter(()) if self._store is None else self._store.trials(self._run, cases)
+        unsaved = self._unsaved if cases is None else self._unsaved_of(cases)
+        return heapq.merge(stored, sorted(unsaved, key=_position), key=_position)
 
-class _Trials:
-    """The stored trials and the unsaved ones, in order."""
-
-    def __init__(self, store: Store | None, run: int, unsaved: list[Trial]) -> None:
-        self._store = store
-        self._run = run
-        self._unsaved = unsaved
-
-    def __iter__(self) -> Iterator[Trial]:
-        stored = iter(()) if self._store is None else self._store.trials(self._run)
-        unsaved = sorted(self._unsaved, key=_position)
-        yield from heapq.merge(stored, unsaved, key=_position)
+    def _unsaved_of(self, cases: Collection[CaseAddress]) -> list[Trial]:
+        """The unsaved trials of these cases. A run in memory looks them up case by case, so they are indexed."""
+        for trial in self._unsaved[self._indexed :]:
+            self._unsaved_by_case.setdefault((trial.suite, trial.case.id), []).append(trial)
+        self._indexed = len(self._unsaved)
+        return [trial for case in cases for trial in self._unsaved_by_case.get(case, ())]
 
 
 def _position(trial: Trial) -> int:

@@ -18,7 +18,7 @@ from proctor.results.agreement import JudgeAgreement, judge_agreement
 from proctor.results.human_labels import HumanLabel, HumanLabels, ScorePlace, pairwise_agreement
 from proctor.results.judge_usage import JUDGE_DETAIL, judge_name
 from proctor.results.run import Run
-from proctor.results.score import Outcome, Score
+from proctor.results.score import NO_SCORES, Outcome, Score
 from proctor.results.trial import Trial
 from proctor.running.review.grading import GRADED_BY, pending_score
 from proctor.running.review.labelling import calibration_rows, label_score, score_place
@@ -165,7 +165,7 @@ def _item(source: Source, row: Run, position: GradingPosition, address: tuple[in
             for kind, title, value in texts
             if value is not UNSET and not (title == "Expected" and value is None)
         ],
-        view=trial_view(replace(trial, scores=()), limit=MAX_FAILING_TEXT),
+        view=trial_view(replace(trial, scores=NO_SCORES), limit=MAX_FAILING_TEXT),
         fields={
             "token": token,
             "no": str(no),

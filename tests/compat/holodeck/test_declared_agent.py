@@ -13,7 +13,7 @@ from scripted_model import Conversation, TextReply, ToolCallReply, calls, model_
 import proctor
 from proctor.agents.resolve import resolve_agent
 from proctor.cases.formats.loading import load
-from proctor.cases.suite import Settings, ToolMock
+from proctor.cases.suite import ToolMock
 
 
 def two_tools(talk: Conversation) -> TextReply | ToolCallReply:
@@ -162,7 +162,7 @@ def test_a_busy_model_is_asked_again_and_is_not_the_agents_fault(tmp_path: Path)
     assert len(server.requests) == 2
     with model_server(lambda talk: status(503)) as server:
         [suite] = load([project(tmp_path, server.url)])
-        [trial] = proctor.run(suite, settings=Settings(retries=0)).trials
+        [trial] = proctor.run(suite, retries=0).trials
     assert trial.outcome == "error", trial.reason
     assert "openai:gpt-4o failed with a server error" in trial.reason
 

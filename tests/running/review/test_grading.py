@@ -43,7 +43,7 @@ def waiting_run(folder: Path, criteria: Criteria, repeat: int = 1, cases: int = 
         criteria=criteria,
     )
     store = folder / "store"
-    run = proctor.run(suite, agent=lambda question: question, settings=proctor.Settings(repeat=repeat), store=store)
+    run = proctor.run(suite, agent=lambda question: question, repeat=repeat, store=store)
     assert proctor.verdict(run).exit_code == 3
     return store
 

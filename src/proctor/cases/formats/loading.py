@@ -11,6 +11,7 @@ from proctor.base.errors import InvalidSuite, Problem, UsageError
 from proctor.base.own_files import is_own_output
 from proctor.base.positions import Position
 from proctor.base.references import find_file, is_reference, resolve
+from proctor.base.references import load_file as load_python
 from proctor.base.source import read_error, read_text
 from proctor.cases.formats import (
     CSV,
@@ -83,6 +84,8 @@ def _load_one(path: str) -> list[Suite]:
             return _load_folder(where)
         if not where.exists() and is_reference(path):
             return [_from_python(path)]
+        if where.suffix == ".py" and where.is_file():
+            return _suites_in_module(where)
         return _read_file(where)
     except OSError as error:
         name = Path(error.filename) if isinstance(error.filename, str) else where
@@ -223,7 +226,22 @@ def _from_python(reference: str) -> Suite:
         path = Path(where) if Path(where).is_file() or not where.endswith(".py") else find_file(where, None)
     except UsageError as error:
         raise InvalidSuite([Problem(str(error))]) from None
+    if isinstance(value, Suite):
+        return replace(value, path=path)
     return read_list(reference.rpartition(":")[2], value, path)
+
+
+def _suites_in_module(path: Path) -> list[Suite]:
+    """Every suite that a Python file has at its top level, in order. The file is executed."""
+    try:
+        module = load_python(path.resolve())
+    except UsageError as error:
+        raise InvalidSuite([Problem(str(error))]) from None
+    suites = {id(value): value for value in vars(module).values() if isinstance(value, Suite)}
+    if not suites:
+        hint = f"write name = Suite(...) at the top level, or name a list of cases: {path}:TEST_CASES"
+        raise InvalidSuite([Problem(f"defines no suite; {hint}", path)])
+    return [replace(suite, path=path) for suite in suites.values()]
 
 
 def _repeated_files(suites: Sequence[Suite]) -> list[Problem]:

@@ -33,7 +33,7 @@ from proctor.reporting.html.trial_view import MAX_FAILING_TEXT, MAX_PASSING_TEXT
 from proctor.reporting.wording import counts_text, pass_rate_text, trial_name, utc_time
 from proctor.results.reasons import headline_reason
 from proctor.results.run import Run
-from proctor.results.score import Outcome, Score
+from proctor.results.score import Outcome, Score, Scores
 from proctor.results.store.store import STORE_FOLDER
 from proctor.results.suite_info import SuiteInfo
 from proctor.results.trial import Trial, TrialSummary
@@ -157,7 +157,7 @@ def _score(name: str, evaluation: EntryEvaluation) -> Score:
 def _entry(trial: Trial) -> DatasetEntryResult:
     scores = trial.scores
     if trial.end_reason and not scores:
-        scores = (Score("the agent", trial.outcome, reasoning=trial.end_reason),)
+        scores = Scores([Score("the agent", trial.outcome, reasoning=trial.end_reason)])
     several = len(trial.case.turns) > 1
     names = tuple(
         f"{s.evaluator}, turn {s.turn + 1}" if several and s.turn is not None else s.evaluator for s in scores
@@ -235,7 +235,7 @@ def write(scorecard: DatasetScorecard, out: TextIO) -> None:
 
 def _trial(dataset: str, number: int, entry: DatasetEntryResult) -> Trial:
     """An entry as a trial, from which verdicts and grids are made; its number tells equal labels apart."""
-    scores = tuple(
+    scores = Scores(
         replace(score, evaluator=str(name)) for name, score in zip(entry.evaluator_names, entry.scores, strict=True)
     )
     outcome, reason = trial_outcome(scores, Criteria())

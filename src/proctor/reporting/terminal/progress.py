@@ -14,6 +14,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, TextIO
 
 from proctor.reporting.terminal.case_blocks import CaseBlock, CaseBlocks
@@ -169,6 +170,19 @@ class PlainTerminal:
             self._printer.finish()
             print_summary(self._screen, run, verdict, verbose=self._printer.verbose)
         self._screen.flush()
+
+
+def print_finished_run(
+    run: Run, stream: TextIO, *, trials: Iterable[Trial] | None = None, quiet: bool = False, verbose: bool = False
+) -> None:
+    """Print a finished run as it would have been printed while it ran; only these `trials` of it if they are given."""
+    counts = Counter((summary.suite, summary.case_id) for summary in run.summaries)
+    repeated = {address: count for address, count in counts.items() if count > 1}
+    terminal = PlainTerminal(stream, quiet=quiet, verbose=verbose)
+    terminal.started(replace(run, planned_trials=repeated), sum(suite.planned for suite in run.suites), 0)
+    for _, own in groupby(run.trials if trials is None else trials, key=lambda trial: (trial.suite, trial.case.id)):
+        terminal.print_case(list(own))
+    terminal.finished(run, run.verdict)
 
 
 def print_loading(stream: TextIO, references: Iterable[Any], environ: Mapping[str, str] | None = None) -> None:

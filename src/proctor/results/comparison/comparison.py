@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import enum
+import io
 import math
+import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TextIO
 
 from proctor.base.deprecation import renamed_fields
 from proctor.base.git import GitState
@@ -88,6 +90,11 @@ class CaseChange:
     divergence: Divergence | None = None
     """The first difference between the conversations of a broken or fixed case."""
 
+    @property
+    def id(self) -> str:
+        """The same as `case_id`."""
+        return self.case_id
+
 
 @dataclass(frozen=True, slots=True)
 class EvaluatorChange:
@@ -119,7 +126,10 @@ class ResourceRatio:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The comparison of two runs."""
+    """The comparison of two runs.
+
+    It has no truth value: "no difference" is neither good nor bad. Look at `verdict`, or at a list such as `broken`.
+    """
 
     before: ComparedRun
     after: ComparedRun
@@ -138,6 +148,47 @@ class Comparison:
     resources: tuple[ResourceRatio, ...]
     notes: tuple[str, ...] = ()
     """Limits of the comparison: incomplete runs, cases that cannot be compared."""
+
+    @property
+    def broken(self) -> list[CaseChange]:
+        """The cases that passed before and fail now."""
+        return self.groups[Change.BROKEN]
+
+    @property
+    def fixed(self) -> list[CaseChange]:
+        """The cases that failed before and pass now."""
+        return self.groups[Change.FIXED]
+
+    @property
+    def flaky(self) -> list[CaseChange]:
+        """The cases that both passed and failed in one of the runs, and whose change that explains."""
+        return self.groups[Change.FLAKY]
+
+    @property
+    def still_failing(self) -> list[CaseChange]:
+        return self.groups[Change.STILL_FAILING]
+
+    @property
+    def still_passing(self) -> list[CaseChange]:
+        return self.groups[Change.STILL_PASSING]
+
+    @property
+    def new(self) -> list[CaseChange]:
+        """The cases that only the second run has."""
+        return self.groups[Change.NEW]
+
+    @property
+    def gone(self) -> list[CaseChange]:
+        """The cases that only the first run has."""
+        return self.groups[Change.GONE]
+
+    @property
+    def not_comparable(self) -> list[CaseChange]:
+        """The cases whose evaluators, input or expectation changed, or that have no verdict in one of the runs."""
+        return self.groups[Change.NOT_COMPARABLE]
+
+    def __bool__(self) -> bool:
+        raise TypeError("a Comparison is neither true nor false; look at .verdict or .broken")
 
     @property
     def groups(self) -> dict[Change, list[CaseChange]]:
@@ -159,6 +210,19 @@ class Comparison:
     def __repr__(self) -> str:
         """One line: the ids of the runs and the result."""
         return f"<Comparison of {self.before.run} and {self.after.run}: {self.sentence}>"
+
+    def __str__(self) -> str:
+        """What `print` writes."""
+        out = io.StringIO()
+        self.print(file=out)
+        return out.getvalue()
+
+    def print(self, *, file: TextIO | None = None) -> None:
+        """Print what `proctor compare` prints, to standard output or to `file`."""
+        from proctor.reporting.terminal.comparison_screen import print_comparison  # reporting builds on results
+        from proctor.reporting.terminal.screen import screen_for
+
+        print_comparison(self, screen_for(sys.stdout if file is None else file))
 
     def to_dicts(self) -> list[dict[str, Json]]:
         """One flat dictionary per case: `suite`, `case`, `group`, how many trials passed in each run, what differs.

@@ -32,7 +32,7 @@ from proctor.results.verdict import INTERRUPTED
 NOT_IN_HEADER = frozenset(
     (
         "no id started_at finished_at status plan name summaries trials stopped_by store configured_judge"
-        " planned_trials extra"
+        " planned_trials extra source _results"
     ).split()
 )
 """Fields of a run that have their own column, or that exist only in the process that runs it."""

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
+from proctor.base.atomic_write import atomic_write
 from proctor.base.errors import ProctorError, StoreError, UsageError, one_line
 from proctor.base.json_data import Json, to_json
 from proctor.base.own_files import EXPORTED_RUN
@@ -37,7 +38,7 @@ from proctor.results.store.encoding import (
 from proctor.results.store.run_names import LAST, STANDARD_INPUT, validate_run_name
 from proctor.results.store.store import Store
 from proctor.results.store.trace_encoding import span_from_json, span_to_json
-from proctor.results.trial import Trial
+from proctor.results.trial import Trial, Trials
 
 VERSION = 1
 MAX_LINE = 100_000_000
@@ -65,6 +66,15 @@ def export_run(run: Run, out: TextIO) -> int:
         count += 1
     out.write(dumps({"end": count}) + "\n")
     return count
+
+
+def save_run(run: Run, path: Path) -> None:
+    """Write a run to a file; raises `StoreError` if that is not possible."""
+    try:
+        with atomic_write(path) as unfinished, unfinished.open("w", encoding="utf-8") as out:
+            export_run(run, out)
+    except OSError as error:
+        raise StoreError(f"cannot write the run to {path}: {error.strerror or error}") from None
 
 
 def import_run(store: Store, lines: Iterable[str], place: str, *, keep_secrets: bool = False) -> tuple[Run, bool]:
@@ -109,7 +119,7 @@ def _add_run(store: Store, run: Run, trials: Iterator[Trial], place: str, *, kee
             )
         return known, False
     masker = TrialMasker()
-    run.trials = trials if keep_secrets else map(masker.trial, trials)
+    run.trials = Trials(lambda _: trials if keep_secrets else map(masker.trial, trials))
     store.add_whole_run(run)
     return store.find_run(run.id), True
 

@@ -271,10 +271,11 @@ class Store:
     def run_from_row(self, row: Sequence[Any]) -> Run:
         """The run of a row of `RUN_COLUMNS`."""
         no, run_id, started_at, finished_at, status, plan, header, name = row
+        summaries = LazySequence(lambda: self.summaries(no))
         with self._database.store_errors("read"):
             return run_from_json(
                 json.loads(header),
-                Trials(partial(self.trials, no)),
+                Trials(partial(self.trials, no), lambda: len(summaries)),
                 no=no,
                 id=run_id,
                 started_at=started_at,
@@ -282,7 +283,7 @@ class Store:
                 status=self._status(run_id, status),
                 plan=plan,
                 name=decode_text(name),
-                summaries=LazySequence(lambda: self.summaries(no)),
+                summaries=summaries,
                 store=self.location,
             )
 

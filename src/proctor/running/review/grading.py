@@ -17,7 +17,7 @@ from proctor.base.json_data import UNSET, Json, Unset, to_json, to_text
 from proctor.cases.suite import Case, Turn
 from proctor.cases.threshold import DEFAULT_THRESHOLD, passes, threshold_in_force
 from proctor.results.run import Run
-from proctor.results.score import Outcome, Score
+from proctor.results.score import Outcome, Score, Scores
 from proctor.results.store.run_files import is_file_name
 from proctor.results.store.store import Store
 from proctor.results.trial import Trial, TrialSummary
@@ -90,7 +90,7 @@ class Gradebook:
         for place in dict.fromkeys((grade.address.suite, grade.address.case, grade.address.trial) for grade in grades):
             trial = self._store.trial(self._trials[place])
             _require_pending(trial, by_address)
-            scores = tuple(_apply_grade(score, by_address.get(_address(trial, score))) for score in trial.scores)
+            scores = Scores(_apply_grade(score, by_address.get(_address(trial, score))) for score in trial.scores)
             outcome, _ = trial_outcome(scores, self._criteria[trial.suite])
             changed.append((self._trials[place], replace(trial, scores=scores, outcome=outcome)))
         updated = {trial.position: TrialSummary.of(trial) for _, trial in changed}
