@@ -48,7 +48,7 @@ Command = Callable[..., Any]
         ("s.csv", b"input,expectd\na,b\n", "column 'expectd' is not known; did you mean 'expected'?"),
         ("s.csv", b'input,expected\n"a,b\n', "s.csv"),
         ("s.txt", b"hello", "s.txt: is not one of .json"),
-        ("s.py", b"TEST_CASES = []", "write s.py:TEST_CASES"),
+        ("s.py", b"TEST_CASES = []", "s.py:TEST_CASES"),
     ],
 )
 def test_a_broken_file_is_explained_with_its_place(

@@ -147,6 +147,7 @@ def reply_data(reply: Reply) -> dict[str, Json]:
         "retrieval_context": None if context is None else list(context),
         "duration_ms": _finite(reply.duration_ms),
         "error": reply.error,
+        **({"thoughts": reply.thoughts} if reply.thoughts else {}),
     }
 
 
@@ -177,6 +178,7 @@ def _call(call: ToolCall) -> dict[str, Json]:
         "duration_ms": _finite(call.duration_ms),
         "raw_arguments": call.raw_arguments,
         "parent": call.parent,
+        **({"handoff": True} if call.handoff else {}),
     }
 
 

@@ -36,7 +36,7 @@ def test_help_shows_the_real_parameters_of_a_public_function(verb: Callable[...,
 
 
 def test_every_parameter_of_run_is_described() -> None:
-    assert [name for name in RunParameters.__annotations__ if f"- `{name}`" not in str(proctor.run.__doc__)] == []
+    assert [name for name in RunParameters.__annotations__ if f"`{name}`" not in str(proctor.run.__doc__)] == []
 
 
 def test_every_parameter_of_the_evaluator_decorator_is_described() -> None:
