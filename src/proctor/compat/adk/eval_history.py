@@ -31,7 +31,7 @@ from proctor.compat.adk.keys import NAME
 from proctor.compat.adk.test_config import read_criteria
 from proctor.evaluators.registry import resolve_evaluator
 from proctor.results.run import Run
-from proctor.results.score import Outcome, Score
+from proctor.results.score import Outcome, Score, Scores
 from proctor.results.suite_info import SuiteInfo
 from proctor.results.trial import Trial, TrialSummary
 from proctor.results.verdict import apply_mean_thresholds, record_verdict, trial_outcome, verdict
@@ -247,7 +247,7 @@ def _trials(
             outcome,
             reason,
             replies=tuple(exchange.reply for exchange in result.exchanges),
-            scores=scores,
+            scores=Scores(scores),
             started_at=started_at,
             duration_ms=sum(exchange.reply.duration_ms or 0.0 for exchange in result.exchanges),
             ended_early=not scores,
