@@ -22,7 +22,7 @@ from proctor.evaluators.evaluation import Evaluation, NothingToCompare
 from proctor.evaluators.reference import AnswerCorrectness, EmbeddingSimilarity, f1_of, scale_similarity
 from proctor.evaluators.registry import find_declaration, resolve_evaluator
 from proctor.judging import embeddings
-from proctor.judging.embeddings import VARIABLE, CachedEmbeddings, NoEmbeddings, cosine, find_embeddings
+from proctor.judging.embeddings import VARIABLE, CachedEmbeddings, NoEmbeddings, cosine, find_embeddings, is_local
 from proctor.judging.questions import Comparison
 from proctor.judging.rate_limit import RetryOptions
 
@@ -400,7 +400,7 @@ def test_unknown_embeddings_are_refused_before_anything_is_asked(named: Any, mad
 class InstalledModel:
     """Stands for the local model: two texts at an angle."""
 
-    name = "embedded"
+    name = "local"
 
     async def embed(self, texts: Any) -> Any:
         return [[1, 0], angle(0.85)]
@@ -408,12 +408,12 @@ class InstalledModel:
 
 def test_local_embeddings_are_not_reported_as_a_judge() -> None:
     details = near(EmbeddingSimilarity(model=InstalledModel())).details
-    assert details["embeddings"] == "embedded"
+    assert details["embeddings"] == "local"
     assert "judge" not in details
 
 
 @pytest.mark.parametrize(
-    ("named", "left_out"), [(None, False), ("embedded", False), ("openai:text-embedding-3-small", True)]
+    ("named", "left_out"), [(None, False), ("local", False), ("openai:text-embedding-3-small", True)]
 )
 def test_fast_leaves_out_only_embeddings_of_a_provider(
     monkeypatch: pytest.MonkeyPatch, named: str | None, left_out: bool
@@ -421,6 +421,12 @@ def test_fast_leaves_out_only_embeddings_of_a_provider(
     monkeypatch.delenv(VARIABLE, raising=False)
     spec = EvaluatorSpec("EmbeddingSimilarity", {} if named is None else {"model": named})
     assert resolve_evaluator(spec).needs_model is left_out
+
+
+def test_the_former_name_of_the_local_embeddings_still_works_with_a_notice(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("proctor.judging.embeddings._SHOWN_NOTICES", {})
+    with pytest.warns(FutureWarning, match="the embeddings 'embedded' are now called 'local'; write local"):
+        assert is_local("embedded")
 
 
 def test_the_list_says_that_it_needs_embeddings_and_not_a_judge() -> None:

@@ -25,7 +25,7 @@ from proctor.evaluators.judged_evaluator import (
 from proctor.evaluators.material import answer_text, expected_text, question_text
 from proctor.judging.call_log import call_log
 from proctor.judging.client import ClientEmbeddings
-from proctor.judging.embeddings import INSTALLED, Embeddings, NoEmbeddings, cosine, find_embeddings, is_local
+from proctor.judging.embeddings import LOCAL, Embeddings, NoEmbeddings, cosine, find_embeddings, is_local
 from proctor.judging.judge import Judge, JudgeCall, Texts
 from proctor.judging.questions import Comparison, comparison
 
@@ -151,7 +151,7 @@ class EmbeddingSimilarity:
     prefix: str = ""
     """Text to put before both, for models that need an instruction."""
     model: Any = None
-    """The embeddings: `openai:text-embedding-3-small`, `embedded`, or an object with `embed`."""
+    """The embeddings: `openai:text-embedding-3-small`, `local`, or an object with `embed`."""
     expected_min: float = MIN_COSINE
     client: Any = field(default=None, repr=False, compare=False)
     """From Python: the client that asks `model`, such as an `openai.OpenAI`."""
@@ -207,7 +207,7 @@ def scale_similarity(likeness: float, least: float) -> float:
 
 def _embedding_details(source: Embeddings, calls: Sequence[JudgeCall]) -> dict[str, Any]:
     """The calls of a provider's model and their cost, as those of a judge; of a local model, only its name."""
-    if not calls or source.name == INSTALLED:
+    if not calls or source.name == LOCAL:
         return {"embeddings": source.name}
     account = {"model": source.name, "calls": [call_details(call) for call in calls], "usage": total_usage(calls)}
     return {"embeddings": source.name, JUDGE: account}

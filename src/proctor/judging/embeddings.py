@@ -16,6 +16,7 @@ import math
 import os
 import threading
 import time
+import warnings
 from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,7 +26,7 @@ from importlib.util import find_spec
 from typing import Any, Protocol
 
 from proctor.agents.reply import Usage
-from proctor.base.errors import JudgeFailed, NeedsModel, UsageError
+from proctor.base.errors import JudgeFailed, NeedsModel, RenamedWarning, UsageError
 from proctor.base.json_data import Json, fingerprint, to_text
 from proctor.base.masking import mask
 from proctor.base.threads import run_in_thread
@@ -39,8 +40,10 @@ from proctor.judging.rate_limit import RateLimiter, RetryOptions, send_with_retr
 from proctor.judging.session import engine_session
 from proctor.version import install_command
 
-INSTALLED = "embedded"
+LOCAL = "local"
 """The name of the encoder that is installed with the package."""
+_OLD_LOCAL_NAME = "embedded"
+_SHOWN_NOTICES: dict[Any, Any] = {}
 VARIABLE = "PROCTOR_EMBEDDINGS"
 """The environment variable that names the model."""
 
@@ -51,7 +54,7 @@ class Embeddings(Protocol):
     """Turns texts into vectors."""
 
     name: str
-    """As users write it: `openai:text-embedding-3-small`, `embedded`."""
+    """As users write it: `openai:text-embedding-3-small`, `local`."""
 
     async def embed(self, texts: Sequence[str]) -> Sequence[Vector]:
         """One vector per text, in the same order; raises `JudgeFailed`."""
@@ -72,13 +75,12 @@ class NoEmbeddings(NeedsModel):
 
 
 def find_embeddings(spec: Any = None) -> Embeddings:
-    """The model for `spec`: `provider:model`, a mapping with model and address, `embedded`, or an object with `embed`.
+    """The model for `spec`: `provider:model`, a mapping with model and address, `local`, or an object with `embed`.
 
     Without a spec, the model named in the environment, otherwise the installed one. Raises `NoEmbeddings` or
     `UsageError`.
     """
-    if spec is None:
-        spec = os.environ.get(VARIABLE) or INSTALLED
+    spec = _name_in_force(spec)
     if hasattr(spec, "embed"):
         return spec  # type: ignore[no-any-return]
     if isinstance(spec, EmbeddingSpec):
@@ -86,14 +88,29 @@ def find_embeddings(spec: Any = None) -> Embeddings:
     if isinstance(spec, Mapping):
         return _provider_embeddings(*_read_options(spec))
     if not isinstance(spec, str) or not spec.strip():
-        raise UsageError(f"embeddings must be provider:model or 'embedded', not {spec!r}")
-    return _installed_embeddings() if spec == INSTALLED else _provider_embeddings(spec)
+        raise UsageError(f"embeddings must be provider:model or 'local', not {spec!r}")
+    return _installed_embeddings() if spec == LOCAL else _provider_embeddings(spec)
 
 
 def is_local(named: Any = None) -> bool:
     """Whether `named` means the model that runs in this process, or an object of the user's, and not a provider's."""
-    meant: Any = os.environ.get(VARIABLE) or INSTALLED if named is None else named
-    return meant == INSTALLED or hasattr(meant, "embed")
+    meant = _name_in_force(named)
+    return meant == LOCAL or hasattr(meant, "embed")
+
+
+def is_local_name(name: str) -> bool:
+    """Whether the text names the model that runs in this process, also by its former name."""
+    return name in (LOCAL, _OLD_LOCAL_NAME)
+
+
+def _name_in_force(spec: Any) -> Any:
+    """The spec, or what the environment names if there is none, or the local model."""
+    named = os.environ.get(VARIABLE) or LOCAL if spec is None else spec
+    if isinstance(named, str) and named == _OLD_LOCAL_NAME:
+        notice = f"the embeddings {_OLD_LOCAL_NAME!r} are now called {LOCAL!r}; write {LOCAL}"
+        warnings.warn_explicit(notice, RenamedWarning, "proctor", 1, registry=_SHOWN_NOTICES)
+        return LOCAL
+    return named
 
 
 def _read_options(options: Mapping[str, Any]) -> tuple[str, str | None, str | None]:
@@ -256,7 +273,7 @@ PROVIDERS = {
 class InstalledEncoder:
     """A sentence encoder that runs in this process with numpy; loaded on first use."""
 
-    name = address = INSTALLED
+    name = address = LOCAL
     costs = False
 
     def __init__(self) -> None:

@@ -149,7 +149,7 @@ def test_a_call_is_noted_with_zero_usage() -> None:
 def test_an_unknown_kind_needs_a_model() -> None:
     question: Any = statements("q", "a")
     unknown = type(question)("telepathy", 1, "", {}, question.reply)
-    with pytest.raises(NeedsModel, match="'telepathy'"):
+    with pytest.raises(NeedsModel, match="the rule-based judge has no rule for this"):
         asyncio.run(RuleJudge().ask(unknown))
 
 

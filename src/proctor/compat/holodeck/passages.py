@@ -18,7 +18,15 @@ from proctor.base.positions import Pointer
 from proctor.base.threads import run_in_thread
 from proctor.compat.holodeck.agent_spec import Problems, RecordSpec, StoreSpec
 from proctor.compat.holodeck.models import VectorstoreTool
-from proctor.judging.embeddings import PROVIDERS, EmbeddingSpec, NoEmbeddings, Vector, cosine, find_embeddings
+from proctor.judging.embeddings import (
+    PROVIDERS,
+    EmbeddingSpec,
+    NoEmbeddings,
+    Vector,
+    cosine,
+    find_embeddings,
+    is_local_name,
+)
 from proctor.judging.providers import ModelSpec
 from proctor.version import install_command
 
@@ -314,7 +322,7 @@ def _embeddings(
     """The tool's `embedding_model`, else the file's `embedding_provider`, else the default embedding model."""
     model_name = tool.embedding_model
     embeddings: Any = None
-    if model_name is not None and (":" in model_name or model_name == "embedded"):
+    if model_name is not None and (":" in model_name or is_local_name(model_name)):
         embeddings = model_name
     elif model_name is not None or embedder is not None:
         if default_model is None:

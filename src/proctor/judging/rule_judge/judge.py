@@ -46,7 +46,7 @@ class RuleJudge:
     async def ask(self, question: Question[ReplyT], *, sample: int = 0) -> ReplyT:
         rule = RULE_FOR_KIND.get(question.kind)
         if rule is None:
-            raise NeedsModel(f"the rule-based judge has no rule for {question.kind!r}")
+            raise NeedsModel("the rule-based judge has no rule for this")
         started = time.perf_counter()
         if _size(question) < THREAD_FROM_LENGTH:
             data = rule(question.material)
