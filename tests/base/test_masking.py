@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.base.masking import is_masked, is_secret_name, mask, mask_data, mask_values
+from proctor.base.masking import is_masked, is_secret_name, is_secret_variable_name, mask, mask_data, mask_values
+from proctor.base.secret_patterns import is_secret_variable
 
 # Put together here, so that no line of this file looks like a key to those who scan repositories for keys.
 BODY = "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3zA5"
@@ -168,3 +169,14 @@ def test_every_token_shape_is_found_in_short_and_in_long_texts(size: int) -> Non
     for name, token in TOKENS.items():
         text = "word " * size + token + " and more"
         assert token not in mask(text), name
+
+
+def test_the_shells_folders_are_no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`pwd` is a password in data, but not as the variable that every shell sets."""
+    monkeypatch.setenv("PWD", "relative-folder-1")
+    monkeypatch.setenv("OLDPWD", "/home/ada/older-folder")
+    monkeypatch.setenv("DB_PWD", "hunter2hunter2")
+    assert not is_secret_variable_name("PWD")
+    assert not is_secret_variable("OLDPWD", "/home/ada/older-folder")
+    text = mask("in relative-folder-1 or /home/ada/older-folder with hunter2hunter2")
+    assert text.startswith("in relative-folder-1 or /home/ada/older-folder with [secret: ")

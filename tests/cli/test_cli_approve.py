@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
 import re
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from command_line import COMMAND
+from pseudo_terminal import run_in_terminal
 from tool_marks import needing
 
 from proctor.base.json_data import UNSET
@@ -335,23 +333,9 @@ def test_it_is_said_which_of_several_trials_is_shown(rates: Path, proctor: Calla
 
 
 def at_a_terminal(folder: Path, typed: str) -> str:
-    ours, theirs = pty.openpty()
-    command = [*COMMAND, "approve", "rates.yaml", "--by", "ann"]
-    process = subprocess.Popen(command, cwd=folder, stdin=theirs, stdout=theirs, stderr=theirs, close_fds=True)
-    os.close(theirs)
-    os.write(ours, typed.encode())
-    said = b""
-    while True:
-        try:
-            part = os.read(ours, 65536)
-        except OSError:
-            break
-        if not part:
-            break
-        said += part
-    os.close(ours)
-    assert process.wait(60) == 0
-    return said.decode("utf-8", "replace")
+    code, output = run_in_terminal([*COMMAND, "approve", "rates.yaml", "--by", "ann"], folder, typed=typed)
+    assert code == 0
+    return output
 
 
 @pytest.mark.process

@@ -2,15 +2,13 @@ from __future__ import annotations
 
 import json
 import os
-import pty
-import signal
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from command_line import COMMAND
+from pseudo_terminal import run_in_terminal
 
 from proctor.results.store.store import Store
 from proctor.running.resume import exclusive_run
@@ -255,26 +253,9 @@ def test_a_run_that_somebody_else_is_working_on_is_left_alone(graded: Path, proc
 
 def at_a_terminal(project: Path, typed: str, interrupted_at: str | None = None) -> tuple[int, str]:
     """`proctor grade` on a terminal of its own, where somebody types, and may press Ctrl-C at some words."""
-    master, slave = pty.openpty()
-    command = [*COMMAND, "grade", "--grader", "ada"]
     environment = {**os.environ, "PYTHONIOENCODING": "utf-8"}
-    process = subprocess.Popen(command, cwd=project, stdin=slave, stdout=slave, stderr=slave, env=environment)
-    os.close(slave)
-    os.write(master, typed.encode())
-    said = b""
-    while True:
-        try:
-            chunk = os.read(master, 65536)
-        except OSError:
-            break
-        if not chunk:
-            break
-        said += chunk
-        if interrupted_at is not None and interrupted_at.encode() in said:
-            process.send_signal(signal.SIGINT)
-            interrupted_at = None
-    os.close(master)
-    return process.wait(60), said.decode()
+    command = [*COMMAND, "grade", "--grader", "ada"]
+    return run_in_terminal(command, project, typed=typed, environment=environment, interrupt_at=interrupted_at)
 
 
 @pytest.mark.process

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from command_line import COMMAND
+from pseudo_terminal import run_in_terminal
 
 Command = Callable[..., Any]
 
@@ -83,20 +84,11 @@ def test_a_terminal_is_coloured_unless_somebody_minds(
     project: Path, suite: Command, environment: dict[str, str], coloured: bool
 ) -> None:
     suite(check="bad")
-    ours, theirs = os.openpty()
     base = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "FORCE_COLOR")} | {"TERM": "xterm"}
-    process = subprocess.Popen([*COMMAND, "test"], stdout=theirs, stderr=theirs, cwd=project, env=base | environment)
-    os.close(theirs)
-    said = b""
-    try:
-        while chunk := os.read(ours, 65536):
-            said += chunk
-    except OSError:
-        pass  # how Linux says that the other end of a pseudo-terminal is closed
-    os.close(ours)
-    assert process.wait(timeout=60) == 1
-    assert b"Traceback" not in said
-    assert (b"[31m" in said or b"[1;31m" in said) is coloured
+    code, said = run_in_terminal([*COMMAND, "test"], project, environment=base | environment)
+    assert code == 1
+    assert "Traceback" not in said
+    assert ("[31m" in said or "[1;31m" in said) is coloured
 
 
 def test_escape_sequences_in_a_file_never_reach_the_terminal(proctor: Command, suite: Command) -> None:

@@ -27,6 +27,7 @@ from proctor.base.secret_patterns import (
     secret_kind,
 )
 from proctor.base.secret_patterns import is_secret_name as is_secret_name
+from proctor.base.secret_patterns import is_secret_variable_name as is_secret_variable_name
 
 ENV_FILE_VALUES: dict[tuple[str, str], None] = {}
 """Name and value of the secrets in `.env` files, for as long as the process runs: reports are written after a run."""
@@ -205,14 +206,14 @@ def _find(text: str, values: list[tuple[str, str]]) -> list[Secret]:
 @functools.lru_cache(maxsize=8)
 def _secret_names(names: tuple[str, ...]) -> list[str]:
     """The variables that are secrets by their name; the same for nearly all trials of a run."""
-    return [name for name in names if is_secret_name(name, config_names=True)]
+    return [name for name in names if is_secret_variable_name(name)]
 
 
 def _secrets_by_value(secrets: Iterable[str]) -> list[tuple[str, str]]:
     """Names and values of the secrets to look for by value: variables, `.env` files, and those the caller passed."""
     variables = [(name, os.environ.get(name, "")) for name in _secret_names(tuple(os.environ))]
     values = dict.fromkeys([*variables, *ENV_FILE_VALUES, *(("key", value) for value in secrets)])
-    return [(name, value) for name, value in values if len(value) >= MIN_VALUE_LENGTH and name not in ("PWD", "OLDPWD")]
+    return [(name, value) for name, value in values if len(value) >= MIN_VALUE_LENGTH]
 
 
 def _find_values(text: str, values: Iterable[tuple[str, str]]) -> Iterator[Secret]:

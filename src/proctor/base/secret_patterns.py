@@ -97,9 +97,20 @@ def is_secret_name(name: str, *, config_names: bool = False) -> bool:
     return config_names and _CONFIG_NAME.search(last) is not None and _ORDINARY_NAME.search(last) is None
 
 
+_FOLDER_VARIABLES = ("PWD", "OLDPWD")
+"""The shell's variables for folders; elsewhere `pwd` is a password."""
+
+
+def is_secret_variable_name(name: str) -> bool:
+    """Whether an environment variable is a secret by its name."""
+    return name not in _FOLDER_VARIABLES and is_secret_name(name, config_names=True)
+
+
 def is_secret_variable(name: str, value: str) -> bool:
     """Whether an environment variable, as in a `.env` file, is a secret by its name or by the shape of its value."""
-    if is_secret_name(name, config_names=True) or next(find_shapes(value), None) is not None:
+    if name in _FOLDER_VARIABLES:
+        return False
+    if is_secret_variable_name(name) or next(find_shapes(value), None) is not None:
         return True
     return looks_random(value) and not _ORDINARY_NAME.search(last_part(name))
 

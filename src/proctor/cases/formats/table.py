@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from proctor.base.csv_text import csv_rows
 from proctor.base.documents import Document, did_you_mean
 from proctor.base.errors import InvalidSuite, Problem
 from proctor.base.json_data import UNSET, Json, to_text
@@ -56,7 +57,7 @@ EXPECTED_FIELD_NAMES = {
 
 def parse(path: Path, text: str) -> Document:
     """The rows of a CSV file, each with its line; the first row names the columns."""
-    rows = _rows(path, text)
+    rows = csv_rows(path, text)
     if not rows:
         raise InvalidSuite([Problem("is empty; add a row of column names and at least one case", path)])
     header = [name.strip() for name in rows[0][1]]
@@ -64,23 +65,6 @@ def parse(path: Path, text: str) -> Document:
     lines = [line for line, _ in rows[1:]]
     data = [dict(zip(header, row, strict=True)) for _, row in rows[1:]]
     return Document(path, text, data, lambda pointer: lines[int(pointer[0])] if pointer else None)
-
-
-def _rows(path: Path, text: str) -> list[tuple[int, list[str]]]:
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
-    rows: list[tuple[int, list[str]]] = []
-    limit = csv.field_size_limit(max(len(text), 1))  # a cell may have a whole document
-    try:
-        line = 1
-        for row in reader:
-            if row:
-                rows.append((line, row))
-            line = reader.line_num + 1
-    except csv.Error as error:
-        raise InvalidSuite([Problem(f"is not valid CSV: {error}", path, reader.line_num)]) from None
-    finally:
-        csv.field_size_limit(limit)
-    return rows
 
 
 def read(document: Document) -> list[Suite]:

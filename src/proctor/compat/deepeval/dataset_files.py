@@ -12,6 +12,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from proctor.base.csv_text import csv_rows
 from proctor.base.errors import InvalidSuite, Problem, StoreError, UsageError
 from proctor.base.source import lines_of, read_error
 from proctor.compat.deepeval.dataset_columns import read_columns
@@ -81,30 +82,20 @@ def read(path: Path, file_type: str, parameters: Mapping[str, Any], *, golden: b
     return entries
 
 
-def _csv_rows(text: str, path: Path, problems: list[Problem]) -> list[tuple[int | None, Any]]:
-    """The rows of a CSV file, each with the line in which it begins: a cell may have several lines."""
-    reader = csv.reader(io.StringIO(text, newline=""))
-    rows: list[tuple[int | None, Any]] = []
-    limit = csv.field_size_limit(max(len(text), 1))  # a cell may have a whole document
-    try:
-        names = next(reader, [])
-        line = reader.line_num + 1
-        for cells in reader:
-            if cells:
-                values: dict[Any, Any] = dict(zip_longest(names, cells[: len(names)]))
-                rows.append((line, values | ({None: cells[len(names) :]} if len(cells) > len(names) else {})))
-            line = reader.line_num + 1
-    except csv.Error as error:
-        problems.append(Problem(f"is not CSV: {error}", path, reader.line_num))
-        return []
-    finally:
-        csv.field_size_limit(limit)  # the limit holds for the whole process, so others must find theirs again
-    return rows
+def _csv_rows(text: str, path: Path) -> list[tuple[int | None, Any]]:
+    """The rows of a CSV file by column, each with its line; cells beyond the last column are under `None`."""
+    rows = csv_rows(path, text, strict=False)
+    names = rows[0][1] if rows else []
+    by_column: list[tuple[int | None, Any]] = []
+    for line, cells in rows[1:]:
+        values: dict[Any, Any] = dict(zip_longest(names, cells[: len(names)]))
+        by_column.append((line, values | ({None: cells[len(names) :]} if len(cells) > len(names) else {})))
+    return by_column
 
 
 def _rows(text: str, file_type: str, path: Path, problems: list[Problem]) -> list[tuple[int | None, Any]]:
     if file_type == "csv":
-        return _csv_rows(text, path, problems)
+        return _csv_rows(text, path)
     lines = enumerate(text.split("\n"), 1) if file_type == "jsonl" else [(None, text)]
     rows: list[tuple[int | None, Any]] = []
     for line, part in lines:

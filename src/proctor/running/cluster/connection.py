@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from proctor.base.errors import UsageError, one_line
-from proctor.base.masking import is_secret_name, mask
+from proctor.base.masking import is_secret_variable_name, mask
 from proctor.cases.suite import Suite
 from proctor.running.cluster.agent_host import HostOrder, SuiteOrder
 from proctor.running.cluster.workers import ClusterAgent, Workers, pack_with_code
@@ -235,5 +235,5 @@ def describe_process(packages: list[str]) -> dict[str, Any]:
         "python": platform.python_version(),
         "folder": str(Path.cwd()),
         "packages": [name for name in packages if find_spec(name) is not None],
-        "keys": sorted(name for name in os.environ if is_secret_name(name) and os.environ[name]),
+        "keys": sorted(name for name in os.environ if is_secret_variable_name(name) and os.environ[name]),
     }
