@@ -151,7 +151,7 @@ def _keyword_evaluation(score: float, found: list[str], missing: list[str], text
         f"{verb} {', '.join(map(quote, words))}" for verb, words in (("found", found), ("missing", missing)) if words
     ]
     if missing:
-        parts.append(f"got {quote(text, 200)}")
+        parts.append(f"got {quote(text)}")
     return Evaluation(score, "; ".join(parts), {"found": found, "missing": missing})
 
 
