@@ -87,16 +87,19 @@ def test_what_a_program_prints_is_json_or_the_text_it_is(
 def test_ten_megabytes_go_in_and_out(tmp_path: Path) -> None:
     source = "import json, sys; print(json.load(sys.stdin)['input'])"
     assert ask(program(tmp_path, source), "x" * 10_000_000)[0].text == "x" * 10_000_000
-    lines = "import json, sys\nfor line in sys.stdin: print(json.loads(line)['input'], flush=True)"
+    lines = (
+        "import json, sys\nfor line in sys.stdin: print(json.dumps({'text': json.loads(line)['input']}), flush=True)"
+    )
     assert len(ask(program(tmp_path, lines, session=True), "x" * 10_000_000)[0].text) == 10_000_000
 
 
 @pytest.mark.process
-def test_a_program_that_fails_says_how_and_what_it_said_last(tmp_path: Path) -> None:
+def test_a_program_that_fails_says_how_and_what_it_said_first_and_last(tmp_path: Path) -> None:
     source = "import sys; print('\\n'.join(f'line {n}' for n in range(100)), file=sys.stderr); sys.exit(7)"
     with pytest.raises(AgentFailed) as caught:
         ask(program(tmp_path, source), "x")
     assert "exit code 7" in str(caught.value)
+    assert "line 0" in str(caught.value)
     assert "line 99" in str(caught.value)
     assert "line 50" not in str(caught.value)
     assert not caught.value.transient
@@ -222,6 +225,30 @@ def test_the_fingerprint_changes_with_the_script(tmp_path: Path) -> None:
     assert before.fingerprint == program(tmp_path, "print(1)").fingerprint
     assert before.fingerprint != program(tmp_path, "print(2)").fingerprint
     assert isinstance(before, Agent)
+
+
+def test_the_fingerprint_changes_with_what_the_script_may_import(tmp_path: Path) -> None:
+    def current(*argv: str) -> str:
+        return CommandAgent(argv or ("node", "src/agent.mjs"), cwd=tmp_path).fingerprint
+
+    for name in ("src/agent.mjs", "lib/tools.ts", "node_modules/adk/index.js", "package.json", "notes.log"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("1")
+    before, by_name = current(), current("npm", "start")
+    for name in ("node_modules/adk/index.js", "notes.log"):
+        (tmp_path / name).write_text("2")
+    assert (current(), current("npm", "start")) == (before, by_name)
+    for name in ("src/agent.mjs", "lib/tools.ts", "package.json"):
+        (tmp_path / name).write_text("2")
+        assert current() != before
+        assert current("npm", "start") != by_name
+        before, by_name = current(), current("npm", "start")
+
+
+def test_a_program_whose_files_are_unknown_is_not_reused(tmp_path: Path) -> None:
+    agent = CommandAgent([sys.executable, "-m", "json.tool"], cwd=tmp_path)
+    assert "whose files are not known" in agent.unfingerprinted_parts[0]
+    assert program(tmp_path, "print(1)").unfingerprinted_parts == ()
 
 
 def test_the_same_script_in_another_folder_is_the_same_agent(tmp_path: Path) -> None:

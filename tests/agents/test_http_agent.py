@@ -102,6 +102,59 @@ def test_an_address_alone_is_enough(server: Server) -> None:
     assert first["session_id"] == second["session_id"]
 
 
+def test_state_user_and_app_of_the_case_are_sent_without_a_template(server: Server) -> None:
+    names = {"x-adk": {"userId": "ann", "appName": "shop"}}
+    ask(server.url, case=Case(id="c", turns=(Turn("a"),), state={"balance": 5}, extra=names))
+    assert server.requests[0]["state"] == {"balance": 5}
+    assert (server.requests[0]["user_id"], server.requests[0]["app_name"]) == ("ann", "shop")
+    ask(server.url, "a")
+    assert set(server.requests[1]) == {"input", "session_id", "history"}
+
+
+def test_a_placeholder_without_a_value_is_reported_before_anything_runs(server: Server) -> None:
+    request = {"q": "{{input}}", "user": "{{state.user}}", "who": "{{user_id}}"}
+    agent = HttpAgent(read_http_options({"url": server.url, "request": request}))
+    assert "{{state.user}}" in (agent.check(Case(id="c", turns=(Turn("a"),))) or "")
+    case = Case(id="c", turns=(Turn("a"), Turn("b")), state={"user": 1})
+    assert "{{user_id}}" in (agent.check(case) or "")
+    optional = {"q": "{{input}}", "user": "{{state.user?}}", "who": "{{user_id?}}"}
+    assert HttpAgent(read_http_options({"url": server.url, "request": optional})).check(case) is None
+
+
+def test_the_state_of_a_later_turn_comes_from_the_service_or_is_an_error(server: Server) -> None:
+    options = {"url": server.url, "request": {"q": "{{input}}", "n": "{{state.n}}"}}
+    case = Case(id="c", turns=(Turn("a"), Turn("b")), state={"n": 1})
+    server.answer = lambda body: {"text": "ok", "state": {"n": body["n"] + 1}}
+    ask(options, case=case)
+    assert [request["n"] for request in server.requests] == [1, 2]
+    server.answer = lambda body: {"text": "ok", "state": {}}
+    with pytest.raises(AgentFailed) as caught:
+        ask(options, case=case)
+    assert caught.value.infrastructure
+
+
+@pytest.mark.parametrize(
+    ("body", "infrastructure", "transient"),
+    [
+        ({"error": "no such order"}, False, False),
+        ({"error": {"message": "no such order", "infrastructure": True}}, True, False),
+        ({"error": {"message": "no such order", "retry_after": 1}}, False, True),
+    ],
+)
+def test_an_answer_can_report_an_error(server: Server, body: Any, infrastructure: bool, transient: bool) -> None:
+    server.answer = lambda _: body
+    with pytest.raises(AgentFailed, match=r"^no such order$") as caught:
+        ask(server.url, "a")
+    assert (caught.value.infrastructure, caught.value.transient) == (infrastructure, transient)
+    assert ask({"url": server.url, "text": "$.error?"}, "a")[0].answer
+
+
+def test_a_body_that_breaks_off_is_no_answer(server: Server) -> None:
+    server.answer = lambda _: (200, {"content-type": "application/json"}, b'{"text": "The weather in Lon')
+    with pytest.raises(UnreadableReply, match="breaks off"):
+        ask(server.url, "a")
+
+
 def test_it_works_without_being_started(server: Server) -> None:
     assert ask(server.url, "a", started=False)[0].text == "ok"
 

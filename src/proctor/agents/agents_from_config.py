@@ -16,6 +16,7 @@ from proctor.agents.chat_agent import read_chat
 from proctor.agents.command_agent import CommandAgent, read_command, split_command_line
 from proctor.agents.http_agent import HttpAgent
 from proctor.agents.http_config import AgentConfig, read_config, read_http_options
+from proctor.agents.served_agent import ServedAgent
 from proctor.base.errors import UsageError
 from proctor.base.json_data import Json
 
@@ -34,6 +35,10 @@ def http_agent(url: str) -> BaseAgent:
 
 def command_agent(command_line: str, base: Path | None) -> BaseAgent:
     return CommandAgent(split_command_line(command_line), cwd=base)
+
+
+def served_agent(command_line: str, base: Path | None) -> BaseAgent:
+    return ServedAgent(split_command_line(command_line), cwd=base)
 
 
 def agent_from_mapping(data: Mapping[str, Json], base: Path | None) -> BaseAgent:

@@ -1,21 +1,21 @@
-"""An agent that is a program: it reads a turn as JSON from its standard input and prints its answer.
+"""An agent that is a program: it reads a turn as a line of JSON from its standard input and prints its answer.
 
-Each program runs in its own process group, so that its child processes can be ended with it.
+Without `session` a program is started for every turn, and everything it prints is the answer. With `session` one
+program answers the whole conversation, so its output has to be divided into replies. The obvious version, one line per
+turn, is wrong: a library that prints a line shifts every answer to the next turn. So a reply is a JSON
+object that belongs to its turn. It repeats the `id` of the request, or the program uses no ids at all. Other lines are
+output of the program: they are noted and never scored. More replies than turns are an error, and so is a program that
+ends before its reply is complete.
 """
 
 from __future__ import annotations
 
 import asyncio
-import asyncio.subprocess as streams
 import contextlib
-import hashlib
 import json
 import os
 import shlex
-import shutil
-import signal
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -24,108 +24,22 @@ from pydantic import Field, field_validator
 from proctor.agents.agent import BaseAgent, BaseSession
 from proctor.agents.conversation import Conversation
 from proctor.agents.http_config import AgentConfig, invalid_value, one_of, read_config
+from proctor.agents.program_files import ProgramFiles
+from proctor.agents.programs import GRACE_SECONDS, Process, Program
 from proctor.agents.reply import Reply
-from proctor.agents.reply_limits import HEAD_BYTES, ReplyTooLarge, read_limited
-from proctor.agents.reply_reader import to_reply
-from proctor.agents.trial_context import current_turn, max_reply_bytes, trial_number
+from proctor.agents.reply_limits import ReplyTooLarge
+from proctor.agents.reply_reader import TEXT_KEYS, read_envelope, to_reply
+from proctor.agents.served_agent import ServedAgent
+from proctor.agents.trial_context import current_turn, max_reply_bytes
+from proctor.agents.wire_format import parse_answer, read_answer, turn_line
 from proctor.base.errors import AgentFailed, UnreadableReply, UsageError
-from proctor.base.json_data import Json, fingerprint, to_json
-from proctor.base.process_tree import MARK_VARIABLE, kill_tree, new_mark
+from proctor.base.json_data import Json, fingerprint, to_json, to_text
 from proctor.cases.suite import Case, Turn
 
-_CHUNK_BYTES = 65536
-_GRACE_SECONDS = 2.0
-_OUTPUT_GRACE_SECONDS = 0.25
-"""How long to wait for output after a program has ended; its children may keep the pipe open forever."""
-_MAX_STDERR_LINES = 8
-
-
-@dataclass(frozen=True, slots=True)
-class Program:
-    """A command line with its folder and environment."""
-
-    argv: tuple[str, ...]
-    cwd: Path | None
-    env: Mapping[str, str]
-
-    @property
-    def title(self) -> str:
-        return shlex.join(self.argv)[:120]
-
-    def __repr__(self) -> str:
-        return f"Program({self.title})"
-
-
-async def launch(program: Program, *, stderr: Any) -> asyncio.subprocess.Process:
-    """Start the program, in its own process group and without a shell; raises `AgentFailed` if that is not possible."""
-    mark = new_mark()
-    try:
-        process = await asyncio.create_subprocess_exec(
-            *program.argv,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=stderr,
-            cwd=program.cwd,
-            env={**program.env, MARK_VARIABLE: mark},
-            start_new_session=True,
-        )
-        process.mark = mark  # type: ignore[attr-defined]
-        return process
-    except (OSError, ValueError) as error:
-        raise AgentFailed(f"{program.title} could not be started: {error}") from None
-
-
-async def terminate(process: asyncio.subprocess.Process, *, graceful: bool = False) -> None:
-    """End the program and its children; if `graceful`, first close its input and give it time to exit."""
-    try:
-        if graceful and process.returncode is None:
-            if process.stdin is not None:
-                process.stdin.close()
-            await _wait(process)
-    finally:
-        kill_group(process)
-        _close_output(process)
-    if process.returncode is None:
-        await _wait(process)
-
-
-def kill_group(process: asyncio.subprocess.Process) -> None:
-    if hasattr(os, "killpg"):
-        kill_tree(process.pid, getattr(process, "mark", ""))
-    elif process.returncode is None:
-        process.kill()
-
-
-def _close_output(process: asyncio.subprocess.Process) -> None:
-    """Stop reading: asyncio waits for the end of the output, which never comes if the pipe is full."""
-    for number in (1, 2):
-        pipe = process._transport.get_pipe_transport(number)  # type: ignore[attr-defined]
-        if pipe is not None:
-            pipe.close()
-
-
-async def _wait(process: asyncio.subprocess.Process) -> None:
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(_GRACE_SECONDS):
-            await process.wait()
-
-
-def exit_reason(program: Program, status: int | None, stderr: bytes) -> str:
-    """How the program ended, with the last lines that it wrote to stderr."""
-    lines = [line for line in stderr.decode("utf-8", "replace").splitlines() if line.strip()][-_MAX_STDERR_LINES:]
-    last_lines = ": " + "\n".join(lines) if lines else ""
-    return f"{program.title} {_exit_status_text(status)}{last_lines}"
-
-
-def _exit_status_text(status: int | None) -> str:
-    if status is None or status >= 0:
-        return f"ended with exit code {status}"
-    try:
-        name = signal.Signals(-status).name
-    except ValueError:
-        name = str(-status)
-    return f"was killed by signal {name}"
-
+_MAX_NOTED_LINES = 5
+_MAX_NOTED_CHARS = 300
+_LOG_KEYS = ("level", "severity")
+"""Keys of log messages in JSON, which may have a `message` as well."""
 
 EXAMPLE = '{"command": ["python", "my_agent.py"], "session": false, "cwd": "agents", "env": {"MODE": "test"}}'
 
@@ -149,9 +63,11 @@ class CommandAgent(BaseAgent):
         self.program = Program(tuple(argv), cwd, {**os.environ, **(env or {})})
         self.is_session = session
         self.name = name or shlex.join(argv)
+        files = ProgramFiles.of(argv, cwd)
         # Without the folder: the same script in another checkout is the same agent.
-        self.fingerprint = fingerprint(list(argv), dict(env or {}), session, _script_hashes(argv, cwd))
-        _check_program_exists(self.program)
+        self.fingerprint = fingerprint(list(argv), dict(env or {}), session, files.digests)
+        self.unfingerprinted_parts = files.unknown
+        self.program.check_exists()
 
     def __repr__(self) -> str:
         return f"CommandAgent({shlex.join(self.program.argv)})"
@@ -169,82 +85,17 @@ class ProcessPerTurnSession(BaseSession):
         self._conversation = Conversation(case)
 
     async def send(self, turn: Turn) -> Reply:
-        process = await launch(self._program, stderr=streams.PIPE)
-        output = _Output(process)
-        with _record_partial_answer(output):
+        process = await Process.start(self._program)
+        with _record_partial_answer(process):
             try:
-                with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-                    process.stdin.write(_turn_message(self._conversation, turn))  # type: ignore[union-attr]
-                    await process.stdin.drain()  # type: ignore[union-attr]
-                    process.stdin.close()  # type: ignore[union-attr]
-                out = await output.all()
+                await process.write(turn_line(self._conversation, turn, len(self._conversation.history) + 1))
+                process.close_input()
+                out = await process.read_all()
             finally:
-                output.close()
-                await terminate(process)
+                await process.end()
             if process.returncode:
-                raise AgentFailed(exit_reason(self._program, process.returncode, output.stderr))
-            return self._conversation.record(turn, _read_answer(out))
-
-
-class _Output:
-    """Reads the output of a program: stdout up to the limit of a reply, and the last part of stderr."""
-
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
-        self.stderr = b""
-        self.stdout = bytearray()
-        """The output of the current turn."""
-        self._process = process
-        self._rest = b""
-        self._stderr_reader = asyncio.create_task(self._read_stderr())
-        self._next: asyncio.Task[bytes] | None = None
-
-    def close(self) -> None:
-        self._stderr_reader.cancel()
-        if self._next is not None:
-            self._next.cancel()
-
-    async def all(self) -> bytes:
-        """All output, until the pipe is closed or the program has ended and nothing more arrives."""
-        self.stdout = bytearray()
-        out = await read_limited(self._chunks(), "the program's output", self.stdout)
-        if self._process.returncode is None:
-            await self._process.wait()
-        await asyncio.wait({self._stderr_reader}, timeout=_OUTPUT_GRACE_SECONDS)
-        return out
-
-    async def line(self) -> bytes:
-        """The next line; empty at the end of the output."""
-        limit, received = max_reply_bytes(), bytearray(self._rest)
-        self.stdout = received
-        chunks = self._chunks()
-        while b"\n" not in received:
-            chunk = await anext(chunks, b"")
-            if not chunk:
-                break
-            received += chunk
-            if len(received) > limit and b"\n" not in received[: limit + 1]:
-                head = bytes(received[:HEAD_BYTES]).decode("utf-8", "replace")
-                raise ReplyTooLarge("a line of the program's output", head)
-        line, newline, self._rest = bytes(received).partition(b"\n")
-        return line + newline
-
-    async def _chunks(self) -> AsyncIterator[bytes]:
-        assert self._process.stdout is not None
-        while True:
-            self._next = self._next or asyncio.create_task(self._process.stdout.read(_CHUNK_BYTES))
-            done, _ = await asyncio.wait({self._next}, timeout=_OUTPUT_GRACE_SECONDS)
-            if done:
-                chunk, self._next = self._next.result(), None
-                if not chunk:
-                    return
-                yield chunk
-            elif self._process.returncode is not None:
-                return
-
-    async def _read_stderr(self) -> None:
-        assert self._process.stderr is not None
-        while chunk := await self._process.stderr.read(_CHUNK_BYTES):
-            self.stderr = (self.stderr + chunk)[-_CHUNK_BYTES:]
+                raise AgentFailed(process.exit_reason())
+            return self._conversation.record(turn, read_answer(parse_answer(_decode(out))))
 
 
 class ProcessSession:
@@ -254,35 +105,140 @@ class ProcessSession:
         self._program = agent.program
         self._conversation = Conversation(case)
         self._process: Any = None
-        self._output: Any = None
         self._is_in_sync = True
+        self._requests = 0
+        self._uses_ids = False
+        """Whether the program has repeated the id of a request; it then has to repeat every one."""
 
     async def __aenter__(self) -> ProcessSession:
-        self._process = await launch(self._program, stderr=streams.PIPE)
-        self._output = _Output(self._process)
+        self._process = await Process.start(self._program)
         return self
 
     async def __aexit__(self, kind: object, *_: object) -> None:
+        is_graceful = self._is_in_sync and kind is None
         try:
-            await terminate(self._process, graceful=self._is_in_sync and kind is None)
+            surplus = await self._surplus_reply() if is_graceful else None
         finally:
-            self._output.close()
+            await self._process.end(graceful=is_graceful)
+        if surplus is not None:
+            raise self._error(f"wrote one more reply after its last one: {to_text(surplus, 200)}; {_ONE_REPLY}")
 
     async def send(self, turn: Turn) -> Reply:
         if not self._is_in_sync:
-            raise AgentFailed(f"{self._program.title} did not answer an earlier turn, so no further turn is sent")
+            raise AgentFailed(
+                f"{self._program.title} did not answer an earlier turn, so no further turn is sent", infrastructure=True
+            )
         self._is_in_sync = False
-        with _record_partial_answer(self._output):
-            with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-                self._process.stdin.write(_turn_message(self._conversation, turn))
-                await self._process.stdin.drain()
-            line = await self._output.line()
-            if not line:
-                await self._output.all()
-                reason = exit_reason(self._program, self._process.returncode, self._output.stderr)
-                raise AgentFailed(f"{reason} (in turn {len(self._conversation.history) + 1} of the conversation)")
+        for line in self._process.lines_received():
+            if (reply := self._reply_in(line)) is not None:
+                raise self._error(f"wrote two replies to one turn, the second one {to_text(reply, 200)}; {_ONE_REPLY}")
+        self._requests += 1
+        other_lines: list[bytes] = []
+        with _record_partial_answer(self._process):
+            try:
+                await self._process.write(turn_line(self._conversation, turn, self._requests))
+                data = await self._read_reply(other_lines)
+            finally:
+                _note_output(other_lines)
             self._is_in_sync = True
-            return self._conversation.record(turn, _read_answer(line))
+            return self._conversation.record(turn, read_answer(data))
+
+    async def _read_reply(self, other_lines: list[bytes]) -> Json:
+        """The reply to the current request; adds the other lines before it to `other_lines`."""
+        size, limit = 0, max_reply_bytes()
+        while True:
+            line: bytes = await self._process.read_line()
+            if not line.endswith(b"\n"):
+                await self._process.wait()
+                part = f" in the middle of a line ({to_text(_decode(line), 200)})" if line.strip() else ""
+                turn = len(self._conversation.history) + 1
+                reason = self._process.exit_reason()
+                raise AgentFailed(f"{reason} (before it answered turn {turn}{part})", infrastructure=True)
+            if (reply := self._reply_in(line)) is not None:
+                return reply
+            other_lines.append(line)
+            size += len(line)
+            if size > limit:
+                head = b"".join(other_lines[:100]).decode("utf-8", "replace")
+                raise ReplyTooLarge("the program's output before its reply", head)
+
+    def _reply_in(self, line: bytes) -> dict[str, Json] | None:
+        """The reply in a line, without its id; `None` if the line is other output.
+
+        Raises `AgentFailed` if it is a reply to another request.
+        """
+        data, has_prefix = _object_in(_decode(line))
+        if data is None:
+            return None
+        if "id" not in data:
+            return None if self._uses_ids or has_prefix or _is_log_line(data) else data
+        reply = {key: value for key, value in data.items() if key != "id"}
+        if str(data["id"]) == str(self._requests) and self._requests:
+            self._uses_ids = True
+            return reply
+        if has_prefix or _is_log_line(reply) or ("error" not in reply and read_envelope(reply) is None):
+            return None
+        raise self._error(
+            f"replied to the request {to_text(data['id'], 80)} instead of {self._requests}; "
+            "a reply repeats the id of the request that it answers"
+        )
+
+    async def _surplus_reply(self) -> Json:
+        """A reply after the last one, for which the program gets some time after its input is closed."""
+        self._process.close_input()
+        received = bytearray(b"\n".join(self._process.lines_received()))
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(GRACE_SECONDS):
+                async for chunk in self._process.chunks():
+                    received += chunk
+                    if len(received) > max_reply_bytes():
+                        break
+        return next((reply for line in bytes(received).splitlines() if (reply := self._reply_in(line))), None)
+
+    def _error(self, what: str) -> AgentFailed:
+        return AgentFailed(f"{self._program.title} {what}", infrastructure=True)
+
+
+_ONE_REPLY = (
+    "it must write one reply per turn, which repeats the id of the request, and log elsewhere than to standard output"
+)
+
+
+def _object_in(text: str) -> tuple[dict[str, Json] | None, bool]:
+    """The JSON object that a line is or ends with, and whether other output precedes it in the line."""
+    start = text.find("{")
+    if start < 0 or not text.endswith("}"):
+        return None, False
+    for begin in {start: None, text.find('{"'): None, text.find('{"id"'): None}:
+        try:
+            data = json.loads(text[begin:]) if begin >= 0 else None
+        except RecursionError:
+            raise UnreadableReply("the answer is nested too deeply to be read") from None
+        except ValueError:
+            continue
+        if isinstance(data, dict):
+            return to_json(data), begin > 0
+    return None, False
+
+
+def _is_log_line(data: Mapping[str, Json]) -> bool:
+    """Whether an object is a log message: it has a level, and nothing but `message` that could be an answer."""
+    return any(key in data for key in _LOG_KEYS) and not any(key in data for key in TEXT_KEYS if key != "message")
+
+
+def _note_output(lines: Sequence[bytes]) -> None:
+    """Add a warning to the trial with the lines that the program wrote before its reply."""
+    recorder = current_turn()
+    if recorder is None or not lines:
+        return
+    count = "1 line" if len(lines) == 1 else f"{len(lines)} lines"
+    shown = [to_text(_decode(line), _MAX_NOTED_CHARS) for line in lines[:_MAX_NOTED_LINES]]
+    more = "" if len(lines) <= _MAX_NOTED_LINES else " …"
+    recorder.add_note(
+        f"the program wrote {count} to standard output that are not a reply (a reply is one line with a JSON object): "
+        + " | ".join(shown)
+        + more
+    )
 
 
 class CommandConfig(AgentConfig):
@@ -292,6 +248,7 @@ class CommandConfig(AgentConfig):
     cwd: str | None = None
     env: dict[str, str] = Field(default_factory=dict)
     session: bool = False
+    serve: Annotated[Any, one_of("true, a path, or an object with the keys of http", bool, str, dict)] = False
     name: str = ""
 
     @field_validator("command")
@@ -304,18 +261,18 @@ class CommandConfig(AgentConfig):
         return command
 
 
-def read_command(data: Mapping[str, Json], base: Path | None) -> CommandAgent:
+def read_command(data: Mapping[str, Json], base: Path | None) -> BaseAgent:
     """The agent of a mapping with the key `command`; the other keys may be next to it or inside it."""
     inner = data.get("command")
     mapping = inner if isinstance(inner, Mapping) and len(data) == 1 else data
     config = read_config(CommandConfig, mapping, "command", EXAMPLE)
-    return CommandAgent(
-        split_command_line(config.command) if isinstance(config.command, str) else config.command,
-        cwd=_folder(config.cwd, base),
-        env=config.env,
-        session=config.session,
-        name=config.name,
-    )
+    argv = split_command_line(config.command) if isinstance(config.command, str) else config.command
+    folder = _folder(config.cwd, base)
+    if config.serve and config.session:
+        raise UsageError("command cannot have session and serve at once: with serve, one program answers all sessions")
+    if config.serve:
+        return ServedAgent(argv, serve=config.serve, cwd=folder, env=config.env, name=config.name)
+    return CommandAgent(argv, cwd=folder, env=config.env, session=config.session, name=config.name)
 
 
 def split_command_line(text: str) -> list[str]:
@@ -335,65 +292,28 @@ def _folder(cwd: str | None, base: Path | None) -> Path | None:
     return folder
 
 
-def _check_program_exists(program: Program) -> None:
-    name = program.argv[0]
-    if os.sep in name:
-        exists = ((program.cwd or Path.cwd()) / name).is_file()
-    else:
-        exists = shutil.which(name, path=program.env.get("PATH")) is not None
-    if not exists:
-        raise UsageError(f"there is no program {name!r}; write its path, or install it in a folder of PATH")
-
-
-def _script_hashes(argv: Sequence[str], cwd: Path | None) -> list[str]:
-    """Hashes of the files that the command line names, so that a changed script counts as a changed agent."""
-    files = [(cwd or Path.cwd()) / word for word in argv[1:] if not word.startswith("-")]
-    readable = [file for file in files if len(str(file)) < 4096 and "\0" not in str(file) and file.is_file()]
-    return [hashlib.blake2b(file.read_bytes(), digest_size=12).hexdigest() for file in readable]
-
-
-def _turn_message(conversation: Conversation, turn: Turn) -> bytes:
-    message = {
-        "input": to_json(turn.input),
-        "history": conversation.messages(),
-        "case_id": conversation.case.id,
-        "state": to_json(conversation.state),
-        "session_id": conversation.id,
-        "turn": len(conversation.history),
-        "trial": trial_number(),
-    }
-    return json.dumps(message).encode() + b"\n"
-
-
 @contextlib.contextmanager
-def _record_partial_answer(output: _Output) -> Iterator[None]:
+def _record_partial_answer(process: Process) -> Iterator[None]:
     """If the turn breaks off, also because it takes too long, record the program's output up to then."""
     try:
         yield
     except BaseException:
         recorder = current_turn()
         if recorder is not None:
-            recorder.set_partial(_read_partial_answer(output.stdout))
+            recorder.set_partial(_read_partial_answer(_decode(process.stdout)))
         raise
 
 
-def _read_partial_answer(output: bytearray) -> Reply:
+def _read_partial_answer(text: str) -> Reply:
     """The answer as far as it has arrived; it may be complete if the program failed afterwards."""
     try:
-        return _read_answer(bytes(output))
+        data = parse_answer(text)
+        if isinstance(data, dict) and not data.keys().isdisjoint({"error", "id"}):
+            data = {key: value for key, value in data.items() if key not in ("error", "id")} or None
+        return to_reply(to_json(data))
     except UnreadableReply:
-        return Reply(output.decode("utf-8", "replace").strip())
+        return Reply(text)
 
 
-def _read_answer(out: bytes) -> Reply:
-    """Read an answer: a JSON object, list or string, or else plain text."""
-    text = out.decode("utf-8", "replace").strip()
-    if not text.startswith(("{", "[", '"')):
-        return Reply(text)
-    try:
-        data = json.loads(text)
-    except RecursionError:
-        raise UnreadableReply("the answer is nested too deeply to be read") from None
-    except ValueError:
-        return Reply(text)
-    return to_reply(to_json(data))
+def _decode(output: bytes | bytearray) -> str:
+    return bytes(output).decode("utf-8", "replace").strip()

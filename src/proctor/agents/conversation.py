@@ -11,6 +11,7 @@ from proctor.agents.reply import Reply
 from proctor.base.json_data import Json, to_json
 from proctor.cases.suite import Case, Turn
 
+_ADK_NAMES = {"user_id": "userId", "app_name": "appName"}
 _PROCESS = os.urandom(6).hex()
 _NUMBERS = itertools.count(1)
 
@@ -18,11 +19,12 @@ _NUMBERS = itertools.count(1)
 class Conversation:
     """The turns of one session so far, and its state, which the agent may change."""
 
-    __slots__ = ("case", "history", "id", "state")
+    __slots__ = ("case", "history", "id", "names", "state")
 
     def __init__(self, case: Case) -> None:
         self.id = f"{_PROCESS}-{next(_NUMBERS)}"
         self.case = case
+        self.names = session_names(case)
         self.state: dict[str, Any] = copy.deepcopy(dict(case.state))
         self.history: list[tuple[Json, str]] = []
 
@@ -39,3 +41,10 @@ class Conversation:
         for question, answer in self.history:
             messages += [{"role": "user", "content": to_json(question)}, {"role": "assistant", "content": answer}]
         return messages
+
+
+def session_names(case: Case) -> dict[str, str]:
+    """The `user_id` and the `app_name` of the session, as far as the case names them; ADK's files do."""
+    data = case.extra.get("x-adk")
+    names = data if isinstance(data, dict) else {}
+    return {name: str(names[key]) for name, key in _ADK_NAMES.items() if names.get(key)}

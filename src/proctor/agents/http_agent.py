@@ -16,7 +16,8 @@ from proctor.agents.messages import is_list, to_tool_call, to_usage
 from proctor.agents.reply import Reply, ToolCall, Usage
 from proctor.agents.reply_limits import ReplyTooLarge, read_limited
 from proctor.agents.reply_reader import TEXT_KEYS, read_envelope, text_and_data, to_reply
-from proctor.agents.trial_context import current_turn, trial_number
+from proctor.agents.trial_context import current_turn
+from proctor.agents.wire_format import breaks_off, check_error, turn_values
 from proctor.base.documents import json_type_name
 from proctor.base.errors import AgentFailed, UnreadableReply, one_line
 from proctor.base.json_data import UNSET, Json, Unset, fingerprint, to_json, to_text
@@ -34,6 +35,8 @@ def read_body(body: str, options: HttpOptions) -> Reply:
         raise UnreadableReply("the answer is nested too deeply to be read") from None
     except ValueError:
         return _read_text(body, options)
+    if options.text is None or options.text.steps[:1] != ("error",):
+        check_error(data)
     reply = _read_default(data) if options.text is None else read_envelope(data) or Reply(raw=data)
     if options.text is not None:
         text, structured = text_and_data(_select(options.text, data, "text"))
@@ -52,6 +55,8 @@ def _read_text(body: str, options: HttpOptions) -> Reply:
     required = [s for s in (options.text, options.tool_calls, options.state) if s is not None and not s.optional]
     if required:
         raise UnreadableReply(f"expected JSON with {required[0].text}, but the body is {to_text(body.strip(), 300)}")
+    if breaks_off(body.strip()):
+        raise UnreadableReply(f"the body breaks off in the middle of its JSON: {to_text(body.strip(), 300)}")
     return Reply(body)
 
 
@@ -163,9 +168,10 @@ class HttpAgent(BaseAgent):
 
     def check(self, case: Case) -> str | None:
         """Why there is no request for a turn of this case, or None if there is one for each."""
-        for turn in case.turns:
+        for index, turn in enumerate(case.turns):
             try:
-                self.options.request.render(_placeholder_values(Conversation(case), turn))
+                # After the first turn, the service may have added to the state.
+                self.options.request.render(turn_values(Conversation(case), turn), state_is_known=index == 0)
             except MissingTemplateValue as error:
                 return str(error)
         return None
@@ -202,9 +208,9 @@ class HttpSession(BaseSession):
 
     async def _request_reply(self, turn: Turn) -> Reply:
         try:
-            body = self._options.request.render(_placeholder_values(self._conversation, turn))
+            body = self._options.request.render(turn_values(self._conversation, turn))
         except MissingTemplateValue as error:
-            raise AgentFailed(str(error)) from None
+            raise AgentFailed(str(error), infrastructure=True) from None
         try:
             response = await self._exchange(to_json(body))
             return read_body(response.text, self._options)
@@ -213,6 +219,9 @@ class HttpSession(BaseSession):
             raise
         except UnreadableReply as error:
             raise UnreadableReply(self._mask_secrets(f"{self._agent.name}: {error}")) from None
+        except AgentFailed as error:
+            error.args = (self._mask_secrets(str(error)),)
+            raise
 
     def _report_partial_answer(self) -> None:
         """Record the part of the body that arrived, also of an answer that could not be read."""
@@ -222,6 +231,8 @@ class HttpSession(BaseSession):
         text = self._mask_secrets(self._received.decode("utf-8", "replace"))
         try:
             recorder.set_partial(read_body(text, self._options))
+        except AgentFailed:  # an answer that reports an error is the reason of the failure
+            recorder.set_partial("")
         except UnreadableReply:
             recorder.set_partial(text)
 
@@ -290,27 +301,6 @@ class HttpSession(BaseSession):
 
     def _mask_secrets(self, text: str) -> str:
         return mask_values(text, self._options.secrets(), min_length=4)
-
-
-def _placeholder_values(conversation: Conversation, turn: Turn) -> Mapping[str, Json]:
-    """The values of the placeholders of a template in this turn."""
-    case, history = conversation.case, conversation.messages()
-    turn_input = to_json(turn.input)
-    return {
-        "input": turn_input,
-        "history": history,
-        "messages": [*history, {"role": "user", "content": turn_input}],
-        "state": to_json(conversation.state),
-        "session_id": conversation.id,
-        "turn": len(conversation.history),
-        "trial": trial_number(),
-        "case": {
-            "id": case.id,
-            "description": case.description,
-            "tags": list(case.tags),
-            "metadata": to_json(case.metadata),
-        },
-    }
 
 
 def _selectors(options: HttpOptions) -> Json:

@@ -105,15 +105,25 @@ def _seconds(value: float) -> float:
 Seconds = Annotated[float, AfterValidator(_seconds)]
 
 
-PLACEHOLDER_NAMES = ("input", "history", "messages", "state", "session_id", "case", "turn", "trial")
+PLACEHOLDER_NAMES = (
+    "input",
+    "history",
+    "messages",
+    "state",
+    "session_id",
+    "user_id",
+    "app_name",
+    "case",
+    "turn",
+    "trial",
+)
 """The names that a placeholder may start with. `input`, `state` and `case` may be followed by a path: `{{case.id}}`."""
 
 _PLACEHOLDER = re.compile(r"\{\{\s*(.*?)\s*\}\}", re.DOTALL)
-_OPTIONAL_PLACEHOLDERS = ("state", "case")
 
 
 class MissingTemplateValue(Exception):
-    """The template uses a part of the input that this input does not have."""
+    """The template uses a value that this turn does not have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,24 +131,35 @@ class Template:
     """JSON with placeholders: `{"question": "{{input}}", "user": "{{state.user}}"}`.
 
     A string that is one placeholder becomes the value itself, with its type. Inside a longer string the value is
-    inserted as text. Inserted values are not searched for placeholders.
+    inserted as text. Inserted values are not searched for placeholders. A placeholder without a value is an error,
+    unless it ends in `?`.
     """
 
     data: Json
     selectors: Mapping[str, Selector]
+    omits_empty: bool = False
+    """Whether keys of the template whose value is null or an empty object are left out."""
 
     @classmethod
-    def parse(cls, data: Json) -> Template:
+    def parse(cls, data: Json, *, omits_empty: bool = False) -> Template:
         """Parse a template; raises `UsageError` for an unknown placeholder."""
         selectors: dict[str, Selector] = {}
         for text in _strings_in(data):
             for name in _PLACEHOLDER.findall(text):
                 selectors[name] = _placeholder_selector(name)
-        return cls(data, selectors)
+        return cls(data, selectors, omits_empty)
 
-    def render(self, values: Mapping[str, Json]) -> Json:
-        """The template with its placeholders replaced; `values` has one value for each of `PLACEHOLDER_NAMES`."""
-        return self._render(self.data, values)
+    def render(self, values: Mapping[str, Json], *, state_is_known: bool = True) -> Json:
+        """The template with its placeholders replaced; `values` has the values by `PLACEHOLDER_NAMES`.
+
+        Raises `MissingTemplateValue`, but not for the state if `state_is_known` is false.
+        """
+        if not state_is_known:
+            values = {**values, "state": None}
+        body = self._render(self.data, values)
+        if self.omits_empty and isinstance(body, Mapping):
+            return {key: item for key, item in body.items() if item not in (None, {})}
+        return body
 
     def _render(self, data: Json, values: Mapping[str, Json]) -> Json:
         if isinstance(data, str):
@@ -153,12 +174,23 @@ class Template:
         return data
 
     def _value(self, name: str, values: Mapping[str, Json]) -> Json:
-        value = self.selectors[name].find(values)
-        if value is UNSET:
-            if self.selectors[name].steps[0] in _OPTIONAL_PLACEHOLDERS:
-                return None
-            raise MissingTemplateValue(f"the request template uses {{{{{name}}}}}, but the input has no such value")
-        return value
+        selector = self.selectors[name]
+        value = selector.find(values)
+        if value is not UNSET:
+            return value
+        root = selector.steps[0]
+        if selector.optional or (root == "state" and values["state"] is None):
+            return None
+        owner = "input" if root == "input" else "state" if root == "state" else "case"
+        raise MissingTemplateValue(
+            f"the request template uses {{{{{name}}}}}, but the {owner} has no such value; "
+            f"add it, or write {{{{{name}?}}}} if it may be missing"
+        )
+
+
+def default_request() -> Template:
+    """The template of services for which none is written."""
+    return Template.parse(DEFAULT_REQUEST, omits_empty=True)
 
 
 def _placeholder_selector(name: str) -> Selector:
@@ -190,7 +222,16 @@ def _strings_in(data: Json) -> Iterator[str]:
 
 
 EXAMPLE = '{"http": {"url": "http://localhost:8000/chat", "request": {"question": "{{input}}"}, "text": "$.answer"}}'
-DEFAULT_REQUEST: Json = {"input": "{{input}}", "session_id": "{{session_id}}", "history": "{{history}}"}
+DEFAULT_REQUEST: Json = {
+    "input": "{{input}}",
+    "session_id": "{{session_id}}",
+    "history": "{{history}}",
+    "state": "{{state}}",
+    "user_id": "{{user_id?}}",
+    "app_name": "{{app_name?}}",
+}
+"""What a service is sent by default. Without values, `state`, `user_id` and `app_name` are left out: some services
+refuse keys that they do not know."""
 _METHODS = ("POST", "PUT", "PATCH", "GET")
 
 
@@ -201,7 +242,7 @@ class HttpOptions:
     url: str
     method: str = "POST"
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    request: Template = field(default_factory=lambda: Template.parse(DEFAULT_REQUEST))
+    request: Template = field(default_factory=lambda: default_request())
     text: Selector | None = None
     """Where the text of the answer is; `None` looks under common names."""
     tool_calls: Selector | None = None
@@ -257,7 +298,7 @@ class HttpConfig(AgentConfig):
     url: str = Field(min_length=1)
     method: str = "POST"
     headers: dict[str, str] = Field(default_factory=dict)
-    request: Annotated[Any, one_of("a JSON template", dict, list, str)] = DEFAULT_REQUEST
+    request: Annotated[Any, one_of("a JSON template", dict, list, str)] = None
     text: str | None = None
     tool_calls: Annotated[Any, one_of("a selector, or an object of selectors", str, dict)] = None
     usage: Annotated[Any, one_of("a selector, or an object of selectors", str, dict)] = None
@@ -317,7 +358,7 @@ def read_http_options(data: Json) -> HttpOptions:
         url=config.url,
         method=config.method,
         headers=config.headers,
-        request=Template.parse(config.request),
+        request=default_request() if config.request is None else Template.parse(config.request),
         text=_selector(config.text),
         tool_calls=calls,
         call_fields=call_fields,

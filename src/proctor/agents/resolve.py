@@ -32,10 +32,12 @@ from proctor.plugins import AgentKind, load, plugins
 
 REFERENCE_HELP = (
     "write file.py:name or package.module:name, file.py:make() for a function that makes the agent, http://host/path, "
-    'cmd:program arguments, an object with "http", "chat", "command" or "python", or a control agent: oracle or nop'
+    "cmd:program arguments, serve:program arguments for a program that starts an HTTP service, "
+    'an object with "http", "chat", "command" or "python", or a control agent: oracle or nop'
 )
 _AGENT_KEYS = ("http", "chat", "command", "python")
 _CALL_SUFFIX = "()"
+_PREFIXES = ("http://", "https://", "cmd:", "serve:")
 
 
 def resolve_agent(reference: Json | object, base: Path | None = None) -> BaseAgent:
@@ -89,9 +91,7 @@ def check_agent(reference: Json | object, base: Path | None = None) -> BaseAgent
 
 def is_python_reference(text: str) -> bool:
     """Whether the text is a reference to Python code, such as `app.py:agent`."""
-    return is_reference(text.removesuffix(_CALL_SUFFIX)) and not text.lower().startswith(
-        ("http://", "https://", "cmd:")
-    )
+    return is_reference(text.removesuffix(_CALL_SUFFIX)) and not text.lower().startswith(_PREFIXES)
 
 
 def _from_text(text: str, base: Path | None) -> BaseAgent | None:
@@ -99,12 +99,13 @@ def _from_text(text: str, base: Path | None) -> BaseAgent | None:
         return OracleAgent() if text == "oracle" else NopAgent()
     if text.startswith("{"):
         return resolve_agent(_parse_json(text), base)
-    if text.lower().startswith(("http://", "https://", "cmd:")):
+    if text.lower().startswith(_PREFIXES):
         # Heavy, with pydantic and an HTTP client; most agents are Python code.
-        from proctor.agents.agents_from_config import command_agent, http_agent
+        from proctor.agents.agents_from_config import command_agent, http_agent, served_agent
 
-        is_command = text.startswith("cmd:")
-        return command_agent(text.removeprefix("cmd:"), base) if is_command else http_agent(text)
+        if text.startswith("cmd:"):
+            return command_agent(text.removeprefix("cmd:"), base)
+        return served_agent(text.removeprefix("serve:"), base) if text.startswith("serve:") else http_agent(text)
     if not is_reference(text.removesuffix(_CALL_SUFFIX)):
         return None
     target = resolve(text.removesuffix(_CALL_SUFFIX), base)

@@ -90,7 +90,14 @@ class UsageEvent:
     usage: Usage | None
 
 
-TurnEvent = CallEvent | OutputEvent | InputEvent | ChunkEvent | PartialEvent | UsageEvent
+@dataclass(frozen=True, slots=True)
+class NoteEvent:
+    """Something happened that people should know of; it becomes a warning of the trial."""
+
+    text: str
+
+
+TurnEvent = CallEvent | OutputEvent | InputEvent | ChunkEvent | PartialEvent | UsageEvent | NoteEvent
 
 
 @renamed_attributes(
@@ -122,6 +129,8 @@ class TurnRecorder:
         self.used_inputs: set[str] = set()
         self.outputs: list[NamedData] = []
         self.usage: Usage | None = None
+        self.notes: list[str] = []
+        """Warnings about this turn for the people who read the results."""
         self.closed = False
         """Whether the turn is over; nothing is recorded after that."""
         self.trace_wraps = trace_wraps
@@ -383,6 +392,13 @@ class TurnRecorder:
         """The answer as far as it has arrived; an empty reply if nothing has."""
         return replace(self._partial, text=self.partial_text)
 
+    def add_note(self, text: str) -> None:
+        """Add a warning about this turn to the trial."""
+        if self.closed:
+            return
+        self.notes.append(text)
+        self._announce(NoteEvent(text))
+
     # Values that the application names with `wrap`
 
     def use_input(self, name: str) -> Json:
@@ -420,6 +436,8 @@ class TurnRecorder:
             self.usage = event.usage
         elif isinstance(event, ChunkEvent):
             self.append_text(event.text)
+        elif isinstance(event, NoteEvent):
+            self.add_note(event.text)
         else:
             self.set_partial(event.reply)
 

@@ -36,6 +36,7 @@ AGENT_KINDS = {
     "an OpenAI-compatible chat endpoint": '{"chat": {"base_url": "http://localhost:11434/v1", "model": "qwen3"}}',
     "a program, started for each turn, with JSON on stdin": "cmd:node agent.js",
     "a program that keeps running, one line of JSON per turn": '{"command": ["node", "agent.js"], "session": true}',
+    "a program that starts an HTTP service at $PORT": "serve:node server.js",
     "answers as expected: every case must pass": "oracle",
     "answers nothing: every case must fail": "nop",
 }

@@ -299,6 +299,7 @@ class _Conversation:
             raise
         unused = self._open.recorder.unused_inputs()
         self.warnings += [f"the application never read the input {name!r}" for name in unused]
+        self.warnings += self._open.recorder.notes
         self._open = None
         return reply
 
@@ -316,7 +317,10 @@ class _Conversation:
     def partial_reply(self, reason: str) -> Reply | None:
         """What was recorded of a turn that was sent and not answered, or `None`."""
         turn, self._open = self._open, None
-        return None if turn is None else turn.partial_reply(reason)
+        if turn is None:
+            return None
+        self.warnings += turn.recorder.notes
+        return turn.partial_reply(reason)
 
     def _note_failure(self, reason: str, outcome: Outcome) -> None:
         self.failures.append(f"turn {len(self.replies) + 1}: {reason}")

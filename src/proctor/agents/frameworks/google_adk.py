@@ -10,6 +10,7 @@ import functools
 from dataclasses import dataclass
 from typing import Any
 
+from proctor.agents.conversation import session_names
 from proctor.agents.frameworks import Adapter
 from proctor.agents.frameworks.adapter_helpers import describe_tool
 from proctor.agents.reply import Reply, Usage
@@ -64,9 +65,8 @@ class GoogleAdk(Adapter):
     async def open(self, case: Case) -> AdkSession:
         from google.adk.runners import InMemoryRunner
 
-        names = case.extra.get("x-adk")
-        names = names if isinstance(names, dict) else {}
-        user, app_name = str(names.get("userId") or USER), str(names.get("appName") or USER)
+        names = session_names(case)
+        user, app_name = names.get("user_id", USER), names.get("app_name", USER)
         options = {"app": self.target} if self._is_app else {"agent": self.target, "app_name": app_name}
         self._last_runner = runner = InMemoryRunner(**options)
         plugin = _plugin_class()("proctor")

@@ -1,0 +1,103 @@
+"""The JSON that programs and services exchange with Proctor: what a turn is sent as, and how an answer is read.
+
+A turn is sent with everything a program may need: the conversation so far, and the state, user and app of the case. An
+answer is JSON of any shape that `reply_reader` knows. An answer with `error` says that there is none, and why:
+
+    {"error": "no flights found"}                                           the agent failed
+    {"error": {"message": "quota used up", "infrastructure": true}}         not the agent's fault
+    {"error": {"message": "try again", "retry_after": 5}}                   not its fault, and worth a retry
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from proctor.agents.conversation import Conversation
+from proctor.agents.reply import Reply
+from proctor.agents.reply_reader import to_reply
+from proctor.agents.trial_context import trial_number
+from proctor.base.errors import AgentFailed, UnreadableReply
+from proctor.base.json_data import Json, to_json, to_text
+from proctor.cases.suite import Turn
+
+_JSON_START = re.compile(r'\{\s*("|\Z)|\[\s*([\[{"\d-]|true|false|null|\Z)')
+"""How a JSON object or list begins, unlike a text in brackets: `[see below]`."""
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+
+
+def turn_values(conversation: Conversation, turn: Turn) -> dict[str, Json]:
+    """The turn and its conversation as JSON. The user and the app are only present if the case names them."""
+    case, history, turn_input = conversation.case, conversation.messages(), to_json(turn.input)
+    return {
+        "input": turn_input,
+        "history": history,
+        "messages": [*history, {"role": "user", "content": turn_input}],
+        "state": to_json(conversation.state),
+        "session_id": conversation.id,
+        "turn": len(conversation.history),
+        "trial": trial_number(),
+        "case": {
+            "id": case.id,
+            "description": case.description,
+            "tags": list(case.tags),
+            "metadata": to_json(case.metadata),
+        },
+        **conversation.names,
+    }
+
+
+def turn_line(conversation: Conversation, turn: Turn, number: int) -> bytes:
+    """The turn as the line that a program reads; `number` is the `id` of the request."""
+    values = turn_values(conversation, turn)
+    keys = ("input", "history", "state", "session_id", "turn", "trial", "user_id", "app_name")
+    message = {"id": number, **{key: values.get(key) for key in keys}, "case_id": conversation.case.id}
+    return json.dumps(message).encode() + b"\n"
+
+
+def read_answer(data: Json) -> Reply:
+    """The reply that a JSON answer means; raises `AgentFailed` if it reports an error."""
+    check_error(data)
+    return to_reply(to_json(data))
+
+
+def check_error(data: Json) -> None:
+    """Raise `AgentFailed` if a JSON answer reports an error; an `error` that is null, false or empty is none."""
+    error = data.get("error") if isinstance(data, Mapping) else None
+    if not error:
+        return
+    if not isinstance(error, Mapping):
+        raise AgentFailed("the agent reports an error" if error is True else to_text(error))
+    message = error.get("message")
+    retry_after = error.get("retry_after")
+    is_number = isinstance(retry_after, (int, float)) and not isinstance(retry_after, bool)
+    raise AgentFailed(
+        message if isinstance(message, str) and message.strip() else to_text(dict(error)),
+        infrastructure=error.get("infrastructure") is True,
+        transient=is_number,
+        retry_after=retry_after if is_number else None,
+    )
+
+
+def parse_answer(text: str) -> Any:
+    """The JSON of an answer, or the text itself if it is not JSON; raises `UnreadableReply` if JSON breaks off."""
+    if not text.startswith(("{", "[", '"')):
+        return text
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise UnreadableReply("the answer is nested too deeply to be read") from None
+    except ValueError:
+        if breaks_off(text):
+            raise UnreadableReply(f"the answer breaks off in the middle of its JSON: {to_text(text, 300)}") from None
+        return text
+
+
+def breaks_off(text: str) -> bool:
+    """Whether the text is the beginning of a JSON object or list whose end is missing."""
+    if _JSON_START.match(text) is None:
+        return False
+    rest = _STRING.sub("", text)
+    return '"' in rest or sum(rest.count(open_) - rest.count(close) for open_, close in ("{}", "[]")) > 0
