@@ -11,6 +11,8 @@ from proctor.agents.runnable_agent import (
     Runnable as Runnable,
 )
 from proctor.api import (
+    ask as ask,
+    ask_async as ask_async,
     compare as compare,
     load as load,
     run as run,
@@ -18,6 +20,7 @@ from proctor.api import (
 )
 from proctor.base.errors import (
     AgentFailed as AgentFailed,
+    Inconclusive as Inconclusive,
     InvalidSuite as InvalidSuite,
     JudgeFailed as JudgeFailed,
     ProctorError as ProctorError,
@@ -100,7 +103,9 @@ from proctor.compat.pixie.scorecard import (
 from proctor.results.comparison.comparison import (
     Comparison as Comparison,
 )
+from proctor.results.case_result import CaseResult as CaseResult
 from proctor.results.score import Outcome as Outcome, Score as Score
+from proctor.results.statistics import Rate as Rate
 from proctor.results.run import Run as Run, ScoreThreshold as ScoreThreshold
 from proctor.results.trial import Trial as Trial
 from proctor.results.verdict import (

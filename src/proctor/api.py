@@ -10,11 +10,13 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, TypeAlias, TypedDict, Unpack, cast
 
+from proctor.agents.reply import Reply
 from proctor.base.documents import did_you_mean
-from proctor.base.errors import UsageError
-from proctor.base.event_loops import run_blocking
+from proctor.base.errors import AgentFailed, UsageError
+from proctor.base.event_loops import is_loop_running, run_blocking
+from proctor.base.json_data import Json, to_json
 from proctor.cases.formats.loading import load as load_paths
-from proctor.cases.suite import Case, Settings, Suite
+from proctor.cases.suite import Case, Settings, Suite, Turn
 from proctor.gate.settings import GateSettings
 from proctor.reporting.html.notebook import NotebookProgress, is_notebook
 from proctor.reporting.terminal.progress import choose_terminal
@@ -22,6 +24,7 @@ from proctor.results.comparison.compare import compare_runs
 from proctor.results.comparison.comparison import Comparison
 from proctor.results.run import Run
 from proctor.results.store.run_files import open_run_reference
+from proctor.running.assertions.agent_runner import AgentRun, AgentRunner
 from proctor.running.plan import Selection
 from proctor.running.run import RunRequest, raise_if_stopped, run_suites_async
 from proctor.running.selection import check_names
@@ -246,6 +249,56 @@ def _one_argument(select: Callable[..., bool] | None) -> Selection | None:
         warnings.warn("select is now called with the case alone", DeprecationWarning, stacklevel=5)
         return select
     return lambda suite, case: select(case)
+
+
+def ask(
+    agent: Any,
+    input: Json,  # noqa: A002  as cases call it
+    *,
+    state: Mapping[str, Json] | None = None,
+    timeout: float | None = None,
+) -> Reply:
+    """Ask an agent one question and return its reply, with tool calls and usage as in a trial.
+
+    - `agent` is a function, an object of a framework, `app.py:agent`, an address or a command.
+    - `state` is the state of the session before the question.
+    - `timeout` is in seconds.
+
+    Raises `AgentFailed` if the agent raises, takes too long or cannot be reached.
+
+    >>> reply = proctor.ask(lambda question: "It is shipped.", "Where is A-17?")
+    >>> reply.text
+    'It is shipped.'
+    """
+    __tracebackhide__ = True
+    runner, cases = AgentRunner(agent, timeout=timeout), [_question(input, state)]
+    # A loop that is running, as in a notebook, waits; otherwise all questions share one loop, and so do async clients.
+    [run] = run_blocking(runner.run_cases_async(cases)) if is_loop_running() else runner.run_cases(cases)
+    return _answer_of(run)
+
+
+async def ask_async(
+    agent: Any,
+    input: Json,  # noqa: A002  as cases call it
+    *,
+    state: Mapping[str, Json] | None = None,
+    timeout: float | None = None,
+) -> Reply:
+    """The same as `ask`, for code that has an event loop."""
+    __tracebackhide__ = True
+    [run] = await AgentRunner(agent, timeout=timeout).run_cases_async([_question(input, state)])
+    return _answer_of(run)
+
+
+def _question(value: Json, state: Mapping[str, Json] | None) -> Case:
+    return Case(id="question", turns=(Turn(input=to_json(value)),), state=dict(state or {}))
+
+
+def _answer_of(run: AgentRun) -> Reply:
+    __tracebackhide__ = True
+    if run["error"] is not None:
+        raise AgentFailed(run["error"])
+    return run.trial.replies[-1]
 
 
 def compare(

@@ -291,3 +291,30 @@ def test_a_wrong_input_is_answered_with_the_parameters_in_their_order() -> None:
     assert str(agent.check(Case("a", (Turn({"city": "Rome"}),)))).endswith(": the input lacks start, end")
     unknown = {"zip": 1, "start": "a", "end": "b", "area": 2}
     assert str(agent.check(Case("a", (Turn(unknown),)))).endswith(": it has no parameter zip, area")
+
+
+def test_messages_are_the_conversation_as_chat_messages() -> None:
+    seen: list[Any] = []
+
+    def agent(messages: list[dict[str, str]]) -> str:
+        seen.append(list(messages))
+        return f"answer {len(messages)}"
+
+    ask(agent, "Hi", "And now?")
+    assert seen == [
+        [{"role": "user", "content": "Hi"}],
+        [
+            {"role": "user", "content": "Hi"},
+            {"role": "assistant", "content": "answer 1"},
+            {"role": "user", "content": "And now?"},
+        ],
+    ]
+
+
+@pytest.mark.parametrize(
+    "value", [[{"role": "user", "content": "Hi"}], {"messages": [{"role": "user", "content": "Hi"}]}]
+)
+def test_an_input_that_is_messages_already_is_passed_as_it_is(value: Any) -> None:
+    seen: list[Any] = []
+    ask(lambda messages: seen.append(messages) or "fine", value)
+    assert seen == [[{"role": "user", "content": "Hi"}]]

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from engine_helpers import case, cases, echo, echo_async, outcomes, run, suite, trials_of
 
+import proctor
 from proctor.base.errors import InvalidSuite, UsageError
 from proctor.cases.suite import Case, Criteria, Settings, Suite
 from proctor.results.run import Run
@@ -359,3 +360,10 @@ print("alive")
 """
     ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stdout) == (0, "alive\n")
+
+
+def test_several_agents_take_turns() -> None:
+    order: list[str] = []
+    arms = {name: lambda question, name=name: order.append(name) or question for name in ("old", "new")}
+    proctor.run(suite(cases(4)), arms=arms, parallel=1)
+    assert order[:4].count("old") == 2

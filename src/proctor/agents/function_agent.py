@@ -2,8 +2,8 @@
 
 Three rules bind a turn to the parameters of a function.
 
-1. Reserved parameters get the value of their name: `turn`, `case`, `history`, `state`, `session`, `session_id`,
-   `trial`. A parameter of any name that is annotated with `Turn` or `Case` gets the turn or the case.
+1. Reserved parameters get the value of their name: `turn`, `case`, `messages`, `history`, `state`, `session`,
+   `session_id`, `trial`. A parameter of any name that is annotated with `Turn` or `Case` gets the turn or the case.
 2. An input that is an object whose keys are all parameters is passed as keyword arguments.
 3. Any other input goes to the first remaining parameter.
 
@@ -41,8 +41,9 @@ from proctor.base.threads import is_async
 from proctor.cases.suite import Case, Turn
 
 _WHOLE_OBJECTS = ("turn", "case")
+_WITH_INPUT = (*_WHOLE_OBJECTS, "messages")
 """Parameters that contain the input, so that the function needs no other parameter for it."""
-_RESERVED = (*_WHOLE_OBJECTS, "history", "state", "session", "session_id", "trial")
+_RESERVED = (*_WITH_INPUT, "history", "state", "session", "session_id", "trial")
 _ROLE_OF_CLASS: Mapping[Any, str] = {Turn: "turn", Case: "case"}
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 _TEXT_ANNOTATION = re.compile(r"(?:\w+\.)*(Turn|Case)(?:\s*\|\s*None)?")
@@ -79,9 +80,10 @@ class ParameterBinding:
         """
         value = values["input"]
         arguments = {name: values[role] for name, role in self.roles.items()}
-        if self._ignores_input:
+        is_keyword_call = self._is_keyword_call(value)
+        if self._ignores_input and not (is_keyword_call and self.takes("messages")):
             return inspect.BoundArguments(self.signature, arguments)
-        if self._is_keyword_call(value):
+        if is_keyword_call:
             return self._keyword_call(arguments, value)
         if self.receiver is None:
             raise InputMismatch(self._mismatch(value))
@@ -113,12 +115,12 @@ class ParameterBinding:
     @property
     def _ignores_input(self) -> bool:
         """Whether it has no parameters, or gets the turn or the case and requires nothing else."""
-        return self.is_empty or (self.takes(*_WHOLE_OBJECTS) and not self._required)
+        return self.is_empty or (self.takes(*_WITH_INPUT) and not self._required)
 
     def _is_keyword_call(self, value: Json) -> bool:
         if not isinstance(value, Mapping) or self.takes_object:
             return False
-        free = {p.name for p in self._free}
+        free = {p.name for p in self._free} | {name for name, role in self.roles.items() if role == "messages"}
         if not value.keys() & free and (free or not self._takes_any_keyword):
             return False
         names = {p.name for p in self._parameters}
@@ -169,7 +171,7 @@ def _receiver(parameters: list[inspect.Parameter], roles: Mapping[str, str]) -> 
     required = [p for p in free if p.default is p.empty]
     if required:
         return required[0] if len(required) == 1 else None
-    if any(role in _WHOLE_OBJECTS for role in roles.values()):
+    if any(role in _WITH_INPUT for role in roles.values()):
         return None
     candidates = [p for p in free if p.kind in _POSITIONAL]
     candidates += [p for p in parameters if p.kind is p.VAR_POSITIONAL]
@@ -187,6 +189,8 @@ def _role(parameter: inspect.Parameter, annotation: Any) -> str | None:
             return _ROLE_OF_CLASS[candidate]
     if parameter.name in _WHOLE_OBJECTS and annotation not in (parameter.empty, Any):
         return None  # `turn: str` is the user's name for the input
+    if parameter.name == "messages" and (annotation is str or _is_mapping_type(annotation)):
+        return None  # likewise
     return parameter.name if parameter.name in _RESERVED else None
 
 
@@ -217,9 +221,10 @@ def _is_mapping_type(annotation: Any) -> bool:
 class CallableAgent(BaseAgent):
     """Calls a function for each turn and reads its result.
 
-    Parameters named or annotated `turn` or `case` get the whole object, `history` the (input, answer) pairs so far,
-    `state` a dict that lasts for the session, `session_id` its id, `session` all of these, and `trial` the number of
-    the trial from 1. The first other parameter gets the input.
+    Parameters named or annotated `turn` or `case` get the whole object, `messages` the conversation as chat messages,
+    this turn included, `history` the (input, answer) pairs so far, `state` a dict that lasts for the session,
+    `session_id` its id, `session` all of these, and `trial` the number of the trial from 1. The first other parameter
+    gets the input.
     """
 
     def __init__(self, function: Callable[..., Any], name: str | None = None) -> None:
@@ -290,7 +295,7 @@ class CallableSession(BaseSession):
     def __init__(self, agent: CallableAgent, case: Case) -> None:
         super().__init__(case)
         self._agent = agent
-        remembers = agent.binding.takes("history", "state", "session", "session_id")
+        remembers = agent.binding.takes("messages", "history", "state", "session", "session_id")
         self._conversation = Conversation(case) if remembers else None
         self._product: Session | None = None
         """A session of the agent that the function returned."""
@@ -321,6 +326,7 @@ class CallableSession(BaseSession):
         conversation = self._conversation
         if conversation is not None:
             values |= {"history": list(conversation.history), "state": conversation.state}
+            values["messages"] = [*conversation.messages(), *_as_messages(values["input"])]
             values |= {"session": conversation, "session_id": conversation.id}
         return values
 
@@ -332,6 +338,13 @@ class CallableSession(BaseSession):
             conversation.history.append((turn.input, reply.text))
             return dataclasses.replace(reply, state=to_json(conversation.state))
         return conversation.record(turn, reply)
+
+
+def _as_messages(value: Any) -> list[Any]:
+    """The input of a turn as chat messages; one that is a list of messages already stays as it is."""
+    if isinstance(value, list) and value and all(isinstance(item, Mapping) and "role" in item for item in value):
+        return value
+    return [{"role": "user", "content": value}]
 
 
 def _input_text(turn: Turn) -> str:

@@ -72,6 +72,8 @@ class Dispatcher:
                     trial = trials.popleft()
                     if not trials:
                         del self._waiting[suite]
+                    elif suite.source:  # several agents take turns, so that a bad minute of a provider hits all of them
+                        self._waiting[suite] = self._waiting.pop(suite)
                     return trial
             self._freed.clear()
             await self._freed.wait()
