@@ -16,7 +16,7 @@ from proctor.reporting.html.run_view import NamedValue
 from proctor.reporting.wording import counts_text, duration, money, pass_rate_text, trial_name
 from proctor.results.comparison.comparison import Comparison
 from proctor.results.run import Run
-from proctor.results.score import Outcome
+from proctor.results.score import Outcome, worst_outcome
 from proctor.results.statistics import mean
 from proctor.results.trial import Trial, TrialSummary
 from proctor.results.verdict import CaseVerdict, RunVerdict, SuiteVerdict, verdict
@@ -30,19 +30,27 @@ NOT_PASSED = (Outcome.FAILED, Outcome.ERROR, Outcome.PENDING)
 
 
 @dataclass(frozen=True, slots=True)
+class ScoreCell:
+    """The mean score of an evaluator for a case, and the worst outcome of its scores, which colours the cell."""
+
+    text: str = ""
+    outcome: Outcome | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class SuiteTable:
-    """The cases of a suite, each with the mean of every evaluator."""
+    """The cases of a suite, those that did not pass first, each with the mean of every evaluator."""
 
     name: str
     outcome: Outcome
     rate: str
     evaluators: Sequence[str]
-    rows: Sequence[tuple[CaseVerdict, Sequence[str]]]
+    rows: Sequence[tuple[CaseVerdict, Sequence[ScoreCell]]]
     more: int
 
 
 def run_html(run: Run) -> str:
-    """The verdict, each suite with its cases, and why cases did not pass."""
+    """The verdict, why cases did not pass, and each suite with its cases."""
     run_verdict = verdict(run)
     trials: dict[tuple[str, str], list[TrialSummary]] = {}
     for summary in run.summaries:
@@ -74,17 +82,21 @@ def _facts(run: Run, verdict: RunVerdict) -> list[NamedValue]:
 def _suite_table(suite: SuiteVerdict, trials: Mapping[tuple[str, str], Sequence[TrialSummary]]) -> SuiteTable:
     names = [item.evaluator for item in suite.evaluators]
     rows = []
-    for case in suite.cases[:MAX_CASES]:
+    # Sorting is stable: cases with the same outcome stay in the order of the plan.
+    for case in sorted(suite.cases, key=lambda case: case.outcome.rank)[:MAX_CASES]:
         own = trials.get((suite.name, case.case_id), [])
         rows.append((case, [_mean_score(own, name) for name in names]))
     rate = "" if suite.pass_rate is None else pass_rate_text(suite.pass_rate)
     return SuiteTable(suite.name, suite.outcome, rate, names, rows, max(0, len(suite.cases) - MAX_CASES))
 
 
-def _mean_score(trials: Sequence[TrialSummary], name: str) -> str:
+def _mean_score(trials: Sequence[TrialSummary], name: str) -> ScoreCell:
     scores = [score for trial in trials for score in trial.scores if score.evaluator == name]
+    if not scores:
+        return ScoreCell()
     value = mean(score.value for score in scores if score.value is not None)
-    return f"{value:.2f}" if value is not None else scores[0].outcome.value if scores else ""
+    worst = worst_outcome(score.outcome for score in scores)
+    return ScoreCell(scores[0].outcome.value if value is None else f"{value:.2f}", worst)
 
 
 def _failures(run: Run) -> tuple[list[tuple[Outcome, str, list[explain.Fact]]], int]:
