@@ -16,8 +16,9 @@ from scripted_judge import ScriptedJudge, judged, seen
 import proctor
 from proctor.base.errors import JudgeFailed, NeedsModel, UsageError
 from proctor.cases.suite import EvaluatorSpec
+from proctor.evaluators.calling import evaluate
 from proctor.evaluators.evaluable import Evaluable
-from proctor.evaluators.evaluation import EvaluationPending, NothingToCompare, evaluate
+from proctor.evaluators.evaluation import EvaluationPending, NothingToCompare
 from proctor.evaluators.prompt_evaluators import AgentEvaluationPending, create_agent_evaluator, create_llm_evaluator
 from proctor.evaluators.registry import resolve_evaluator
 from proctor.judging.choosing import NO_SOURCES, choose_judge, own_judge

@@ -95,7 +95,7 @@ def raising_unspeakably(evaluable: Evaluable) -> float:
         ("raising", "raised KeyError: 'no such thing'"),
         ("raising_async", "raised KeyError: 'no such thing'"),
         ("nan", "returned NaN"),
-        ("text", "returned str"),
+        ("text", "returned 'good' (str); return True, False"),
         ("text_score", "returned the score '1.0'"),
         ("quits", "raised SystemExit: 3"),
         ("quits_async", "raised SystemExit: 3"),

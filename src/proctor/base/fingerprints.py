@@ -8,6 +8,10 @@ be simpler, but then the fingerprint would change when a second suite from that 
 are left out: they change with their version, and are large.
 
 `captured_values` walks what a function or an object holds: closures, defaults, arguments of partials, attributes.
+
+`code_fingerprint` is for evaluators, and for anything without a file, such as a cell of a notebook. It follows a single
+function: its text, what it holds, and the functions, classes and values of its module that it names. So an evaluator
+stays the same when the agent next to it is edited, and becomes another one when its cell runs again with another body.
 """
 
 from __future__ import annotations
@@ -19,13 +23,16 @@ import enum
 import functools
 import hashlib
 import importlib.util
+import inspect
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from types import CellType, FunctionType, MethodType, ModuleType
+from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from proctor.base.errors import is_user_file
+from proctor.base.functions import source_of
 from proctor.base.json_data import fingerprint, to_json
 from proctor.base.python_source import parse_python
 
@@ -38,12 +45,134 @@ def source_fingerprint(target: Any) -> str:
     while isinstance(target, functools.partial):
         target = target.func
     kind = target if isinstance(target, type) or hasattr(target, "__code__") else type(target)
-    file = _file_of(kind)
+    file, name = _file_of(kind), getattr(kind, "__qualname__", repr(kind))
     if file is None:
-        files: list[Path] = []
-    else:
-        files = sorted(imported_files(file)) if is_user_file(str(file)) else [file]
-    return fingerprint(getattr(kind, "__qualname__", repr(kind)), [[path.name, _digest(path)] for path in files])
+        return fingerprint(name, code_fingerprint(kind))
+    files = sorted(imported_files(file)) if is_user_file(str(file)) else [file]
+    # Several functions of a file may be called `<lambda>`, or like a function inside another one.
+    own = [source_of(kind)] if isinstance(kind, FunctionType) and "<" in name else []
+    return fingerprint(name, [[path.name, _digest(path)] for path in files], *own)
+
+
+def code_fingerprint(target: Any) -> str:
+    """Hash of a function, a class or an object: its own code and values, and what it uses of its module."""
+    return fingerprint(_CodeWalk().of(target))
+
+
+class _CodeWalk:
+    """Describes code as plain data. Code of the same module is followed; another file of the user's counts whole."""
+
+    def __init__(self) -> None:
+        self._visited: dict[int, Any] = {}
+        self._files: dict[str | None, Any] = {}
+
+    def of(self, target: Any, home: str | None = None) -> Any:
+        """The description of a value; `home` is the file of the code that uses it."""
+        if target is None or isinstance(target, (str, int, float, bytes, enum.Enum, Path, datetime.date)):
+            return to_json(target)
+        if isinstance(target, re.Pattern):
+            return [str(target.pattern), target.flags]
+        if id(target) in self._visited:
+            return "seen"
+        self._visited[id(target)] = target
+        if isinstance(target, (list, tuple)):
+            return [self.of(item, home) for item in target]
+        if isinstance(target, (set, frozenset)):
+            return sorted([self.of(item, home) for item in target], key=repr)
+        if isinstance(target, Mapping):
+            return {str(key): self.of(item, home) for key, item in target.items()}
+        if isinstance(target, ModuleType):
+            return self._of_file(target.__file__ if hasattr(target, "__file__") else None) or target.__name__
+        if isinstance(target, functools.partial):
+            return [self.of(target.func, home), self.of(target.args, home), self.of(target.keywords, home)]
+        if isinstance(target, MethodType):
+            return [self.of(target.__func__, home), self.of(target.__self__, home)]
+        if isinstance(target, (staticmethod, classmethod)):
+            return self.of(target.__func__, home)
+        if isinstance(target, property):
+            return [self.of(part, home) for part in (target.fget, target.fset)]
+        return self._of_code(target, home)
+
+    def _of_code(self, target: Any, home: str | None) -> Any:
+        if isinstance(target, FunctionType):
+            file: str | None = target.__code__.co_filename
+            return self._elsewhere(target, file, home) or self._of_function(target, file)
+        kind = target if isinstance(target, type) else type(target)
+        file = getattr(sys.modules.get(kind.__module__), "__file__", None)
+        if file is not None and not is_user_file(file):
+            return kind.__qualname__  # of a library
+        described = self._elsewhere(kind, file, home) or self._of_class(kind, file)
+        return described if isinstance(target, type) else [described, self.of(_attributes(target), file)]
+
+    def _elsewhere(self, target: Any, file: str | None, home: str | None) -> Any:
+        """The description of code of another file than `home`; nothing if it is the same one."""
+        if home is None or file == home or file is None or file.startswith("<"):
+            return None
+        whole = self._of_file(file)
+        return [target.__qualname__, whole] if whole else None if _has_no_file(file) else target.__qualname__
+
+    def _of_file(self, file: str | None) -> Any:
+        if file not in self._files:
+            is_users = file is not None and is_user_file(file) and Path(file).is_file()
+            files = sorted(imported_files(Path(file))) if is_users and file is not None else []
+            self._files[file] = [[path.name, _digest(path)] for path in files]
+        return self._files[file]
+
+    def _of_function(self, function: FunctionType, file: str | None) -> Any:
+        function = inspect.unwrap(function)
+        code = function.__code__
+        cells = zip(code.co_freevars, function.__closure__ or (), strict=True)
+        names = sorted(_names_in(code) & function.__globals__.keys())
+        source = source_of(function)
+        return [
+            source or _compiled(code),
+            [self._of_file(str(path)) for path in sorted(_files_imported_in(source or "", file))],
+            self.of(function.__defaults__, file),
+            self.of(function.__kwdefaults__, file),
+            {name: self.of(cell.cell_contents, file) for name, cell in cells if cell_has_value(cell)},
+            {name: self.of(function.__globals__[name], file) for name in names},
+        ]
+
+    def _of_class(self, kind: type, file: str | None) -> Any:
+        bases = [self.of(base, file) for base in kind.__bases__ if base is not object]
+        # Names with two underscores are Python's own, except methods that can be written: `__call__`.
+        members = {
+            name: value
+            for name, value in vars(kind).items()
+            if isinstance(value, FunctionType) or not name.startswith("__")
+        }
+        return [kind.__qualname__, bases, {name: self.of(members[name], file) for name in sorted(members)}]
+
+
+def _files_imported_in(source: str, file: str | None) -> set[Path]:
+    """The user's files that import statements inside a function name."""
+    if file is None or "import " not in source:
+        return set()
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError):
+        return set()
+    return {path for path in _files_named_by(tree, Path(file), Path(file).parent) if is_user_file(str(path))}
+
+
+def _has_no_file(file: str) -> bool:
+    """Whether code comes from a cell of a notebook or another text that is not a file."""
+    return not Path(file).is_file() or "ipykernel" in file
+
+
+def _names_in(code: CodeType) -> set[str]:
+    """The names that a function uses, also inside nested functions; attributes are among them."""
+    names = set(code.co_names)
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            names |= _names_in(constant)
+    return names
+
+
+def _compiled(code: CodeType) -> Any:
+    """The compiled code, for a function whose source is not known."""
+    constants = [_compiled(item) if isinstance(item, CodeType) else repr(item) for item in code.co_consts]
+    return [code.co_code.hex(), constants, list(code.co_names), list(code.co_varnames)]
 
 
 def _file_of(kind: Any) -> Path | None:
@@ -72,6 +201,10 @@ def _imports_of(file: Path, top: Path) -> Iterator[Path]:
         tree = parse_python(file)
     except (OSError, SyntaxError, ValueError, RecursionError):
         return
+    yield from _files_named_by(tree, file, top)
+
+
+def _files_named_by(tree: ast.AST, file: Path, top: Path) -> Iterator[Path]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:

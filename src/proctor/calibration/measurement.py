@@ -16,7 +16,8 @@ from proctor.base.errors import UsageError
 from proctor.base.json_data import Json
 from proctor.calibration.labelled_rows import LabelledRow, LabelledRows
 from proctor.cases.suite import EvaluatorSpec
-from proctor.evaluators.evaluation import Evaluation, evaluate
+from proctor.evaluators.calling import evaluate
+from proctor.evaluators.evaluation import Evaluation
 from proctor.evaluators.registry import ResolvedEvaluator, resolve_evaluator
 from proctor.judging.call_log import WaitTimer, count_waits
 from proctor.judging.choosing import COMMAND_LINE, JudgeChoice, JudgeSources, WrittenJudge

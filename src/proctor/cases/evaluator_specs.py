@@ -9,9 +9,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from proctor.base.documents import Document, Fields, json_type_name
 from proctor.base.errors import RenamedWarning, UsageError
+from proctor.base.fingerprints import code_fingerprint
+from proctor.base.functions import reference_of, title_of
 from proctor.base.json_data import Json, canonical, json_text, to_json, to_text
 from proctor.base.source import Pointer
 from proctor.cases.suite import INHERITED, EvaluatorSpec
@@ -55,7 +58,7 @@ def unwritable_arguments(spec: EvaluatorSpec) -> list[str]:
 def _read_entry(
     document: Document, entry: Json, pointer: Pointer, defaults: tuple[EvaluatorSpec, ...] | None
 ) -> tuple[EvaluatorSpec, ...]:
-    if entry != INHERIT:
+    if entry is not ... and entry != INHERIT:
         spec = _read_spec(document, entry, pointer)
         return () if spec is None else (spec,)
     if defaults is None:
@@ -66,7 +69,11 @@ def _read_entry(
     return defaults
 
 
-def _read_spec(document: Document, entry: Json, pointer: Pointer) -> EvaluatorSpec | None:
+def _read_spec(document: Document, entry: Any, pointer: Pointer) -> EvaluatorSpec | None:
+    if isinstance(entry, EvaluatorSpec):
+        return entry
+    if callable(entry):
+        return spec_of(entry)
     if isinstance(entry, str):
         if entry.strip():
             return EvaluatorSpec(entry, position=document.position(pointer))
@@ -146,18 +153,51 @@ def spec_key(spec: EvaluatorSpec) -> str:
             spec.output_path,
             spec.retries,
             spec.optional,
+            spec.fingerprint,
         ]
     )
 
 
-def read_evaluators(entries: Sequence[str | Mapping[str, Json] | EvaluatorSpec]) -> tuple[EvaluatorSpec, ...]:
+_TARGETS: dict[str, Any] = {}
+"""Functions and objects that were passed as evaluators in this process, by fingerprint, so that a run can be scored
+again. A cell of a notebook that runs again adds another one."""
+
+
+def spec_of(target: Any) -> EvaluatorSpec:
+    """The entry of a function, class or object that was passed from Python.
+
+    What has a method `as_spec` knows its entry: instances of shipped evaluators are entries with a name and arguments.
+    """
+    as_spec = getattr(target, "as_spec", None)
+    if callable(as_spec):
+        spec: EvaluatorSpec = as_spec() if not isinstance(target, type) else as_spec(target)
+        return spec
+    return spec_of_code(target)
+
+
+def spec_of_code(target: Any, code: Any = None, **settings: Any) -> EvaluatorSpec:
+    """The entry of code without a name in files; `code` is what counts, if `target` is a wrapper around it."""
+    code = target if code is None else code
+    title, reference, mark = title_of(code), reference_of(code), code_fingerprint(code)
+    label = settings.pop("label", None) or (title if reference is None and ":" in title else None)
+    spec = EvaluatorSpec(reference or title, label=label, fingerprint=mark, target=target, **settings)
+    _TARGETS[spec_key(spec)] = target
+    return spec
+
+
+def target_of(spec: EvaluatorSpec) -> Any:
+    """The function or object of an entry, if this process has it: also of an entry that comes from the store."""
+    return spec.target if spec.target is not None or not spec.fingerprint else _TARGETS.get(spec_key(spec))
+
+
+def read_evaluators(entries: Sequence[Any]) -> tuple[EvaluatorSpec, ...]:
     """Entries as in files, passed from Python or the command line; raises `UsageError` for one that is invalid."""
-    if isinstance(entries, (str, Mapping, EvaluatorSpec)):
+    if isinstance(entries, (str, Mapping, EvaluatorSpec)) or callable(entries):
         entries = [entries]
     specs: list[EvaluatorSpec] = []
     for item in entries:
-        if isinstance(item, EvaluatorSpec):
-            specs.append(item)
+        if isinstance(item, EvaluatorSpec) or callable(item):
+            specs.append(item if isinstance(item, EvaluatorSpec) else spec_of(item))
             continue
         entry = to_json(item)
         document = Document(Path("evaluators"), json_text([entry]), [entry])

@@ -5,9 +5,9 @@ from __future__ import annotations
 import functools
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from proctor.base.deprecation import renamed_fields, renamed_names
 from proctor.base.errors import Problem
@@ -139,6 +139,11 @@ class EvaluatorSpec:
     optional: bool = False
     """Whether an error skips it, instead of making the outcome of the case an error."""
 
+    fingerprint: str = ""
+    """The fingerprint of `target`; empty if it is found by its name."""
+    target: Any = field(default=None, compare=False, repr=False)
+    """The function or object itself, if it was passed from Python; `name` is then `file.py:name`, or its title. It
+    counts by its fingerprint, and is not stored or sent to other processes, where no evaluator runs."""
     position: Position | None = field(default=None, compare=False, repr=False)
     """Where its file has it. Not compared and not stored."""
     argument_positions: Mapping[str, Position] = field(default_factory=dict, compare=False, repr=False)
@@ -147,6 +152,18 @@ class EvaluatorSpec:
     @property
     def title(self) -> str:
         return self.label or self.name.rpartition(":")[2]
+
+    @property
+    def shipped_name(self) -> str:
+        """The name by which a shipped evaluator is looked up; empty for code that was passed from Python."""
+        return "" if self.fingerprint else self.name
+
+    def __getstate__(self) -> list[Any]:
+        return [None if item.name == "target" else getattr(self, item.name) for item in fields(self)]
+
+    def __setstate__(self, state: list[Any]) -> None:
+        for item, value in zip(fields(self), state, strict=True):
+            object.__setattr__(self, item.name, value)
 
 
 @renamed_fields({"attachments": "files"})
@@ -392,7 +409,7 @@ def with_implied(
     of that family. A reference answer is compared exactly only if there is no other evaluator, because most evaluators
     have their own use for it.
     """
-    names = {spec.name for spec in specs}
+    names = {spec.shipped_name for spec in specs}
     implied: list[str] = []
     if "Contains" not in names and any(turn.expected.contains is not None for turn in turns):
         implied.append("Contains")

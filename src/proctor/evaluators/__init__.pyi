@@ -19,6 +19,7 @@ from proctor.compat.pixie.datasets import (
 from proctor.evaluators.declaration import (
     evaluator as evaluator,
 )
+from proctor.evaluators.calling import evaluate as evaluate
 from proctor.evaluators.evaluation import (
     Evaluable as Evaluable,
     Evaluation as Evaluation,
@@ -26,7 +27,6 @@ from proctor.evaluators.evaluation import (
     Evaluator as Evaluator,
     Exchange as Exchange,
     NothingToCompare as NothingToCompare,
-    evaluate as evaluate,
 )
 from proctor.compat.pixie.autoevals import (
     AutoevalsAdapter as AutoevalsAdapter,

@@ -29,6 +29,8 @@ from typing import Any, Literal, TypeVar, overload
 
 from proctor.base.json_data import Json, to_json
 from proctor.base.threads import is_async
+from proctor.cases.evaluator_specs import SPEC_KEYS, read_evaluators, spec_of, spec_of_code
+from proctor.cases.suite import EvaluatorSpec
 from proctor.cases.threshold import DEFAULT_THRESHOLD
 
 Scope = Literal["turn", "case"]
@@ -250,8 +252,13 @@ def evaluator(
     }
     if target is None:
         return functools.partial(_declare, settings)
+    if isinstance(target, (str, Mapping, EvaluatorSpec)):
+        values = {key: value for key, value in settings.items() if value is not None}
+        _check(values)
+        [spec] = read_evaluators([target])
+        return replace(spec, **_as_spec_fields(values))
     if not callable(target):
-        raise TypeError(f"evaluator() takes a function, a class or another callable, not {target!r}")
+        raise TypeError(f"evaluator() takes a function, a class, another callable or a name, not {target!r}")
     return _declare(settings, _copy(target))
 
 
@@ -295,12 +302,65 @@ def _declare(settings: Mapping[str, Any], target: Any) -> Any:
     if "version" in values:
         values["version"] = str(values["version"])
     target.declaration = declared = replace(known, **values)
+    target.score_settings = {key: settings[key] for key in SPEC_KEYS if settings.get(key) is not None}
+    target.as_spec = _spec_of if isinstance(target, type) else functools.partial(_spec_of, target)
     if isinstance(target, type):
         # Any callable may have these attributes; other code reads them from instances.
         target.default_threshold = declared.threshold  # type: ignore[attr-defined]
         if "scope" in values:
             target.scope = declared.scope  # type: ignore[attr-defined]
     return target
+
+
+def _spec_of(target: Any) -> EvaluatorSpec:
+    """The entry of a declared class, of an instance of it, or of a function with settings, for a list in Python."""
+    own = _as_spec_fields(getattr(target, "__dict__", {}).get("score_settings", {}))
+    inner = undecorated(target)
+    if inner is not target:
+        spec = spec_of(inner)
+        return replace(spec, **own) if not spec.fingerprint else spec_of_code(target, inner, **own)
+    kind = target if isinstance(target, type) else type(target)
+    if not is_shipped_kind(kind):
+        return spec_of_code(target, **own)
+    if isinstance(target, type):
+        return EvaluatorSpec(declaration_of(kind).name)
+    arguments = _arguments(target)
+    return (
+        spec_of_code(target, **own) if arguments is None else EvaluatorSpec(declaration_of(kind).name, arguments, **own)
+    )
+
+
+def is_shipped_kind(kind: type) -> bool:
+    """Whether a class is a shipped evaluator itself, and not one derived from it."""
+    declared = vars(kind).get("declaration")
+    return isinstance(declared, Declaration) and bool(declared.family) and kind.__module__.startswith("proctor.")
+
+
+def _arguments(instance: Any) -> dict[str, Json] | None:
+    """The arguments of an instance as a file has them, without defaults; `None` if one is not plain data."""
+    arguments: dict[str, Json] = {}
+    for item in fields(instance) if is_dataclass(instance) else ():
+        default = item.default_factory() if item.default_factory is not MISSING else item.default
+        value = getattr(instance, item.name)
+        if not item.init or value is default or value == default:
+            continue
+        if item.name in HIDDEN_PARAMETERS or not _is_plain(value):
+            return None
+        arguments[item.name] = to_json(value)
+    return arguments
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return all(isinstance(key, str) and _is_plain(item) for key, item in value.items())
+    if isinstance(value, (list, tuple)):
+        return all(map(_is_plain, value))
+    return value is None or isinstance(value, (str, int, float, bool))
+
+
+def _as_spec_fields(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings by the names of the fields of a spec, which calls the title `label`."""
+    return {"label" if key == "name" else key: value for key, value in settings.items() if key in SPEC_KEYS}
 
 
 def _check(values: Mapping[str, Any]) -> None:

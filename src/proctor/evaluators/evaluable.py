@@ -61,8 +61,17 @@ class Evaluable:
         return collapse(self.eval_output)
 
     @property
+    def expected(self) -> Json | Unset:
+        """The expected output; `UNSET` if the case has none."""
+        return self.expectation
+
+    @property
     def expected_output(self) -> Json | Unset:
         return self.expectation
+
+    @property
+    def metadata(self) -> Mapping[str, Json]:
+        return self.eval_metadata or {}
 
 
 def _named_values(value: Any, name: str) -> list[NamedData]:

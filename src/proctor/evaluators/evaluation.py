@@ -1,15 +1,13 @@
-"""What evaluators return, and how any callable is called as an evaluator."""
+"""What evaluators return."""
 
 from __future__ import annotations
 
-import inspect
 import math
-import warnings
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeAlias
 
-from proctor.base.threads import is_async, run_in_thread
+from proctor.base.json_data import to_text
 from proctor.evaluators.evaluable import Evaluable as Evaluable
 from proctor.evaluators.evaluable import Exchange as Exchange
 from proctor.evaluators.evaluable import collapse as collapse
@@ -50,7 +48,7 @@ class Evaluator(Protocol):
     It may also have these attributes: `default_threshold` (0.5), `scope` ("turn" or "case"), `version`, `needs_judge`.
     """
 
-    def __call__(self, evaluable: Evaluable) -> EvaluatorResult | Awaitable[EvaluatorResult]: ...
+    def __call__(self, evaluable: Evaluable, /) -> EvaluatorResult | Awaitable[EvaluatorResult]: ...
 
 
 UNCLAMPED = "unclamped_score"
@@ -59,30 +57,6 @@ UNCLAMPED = "unclamped_score"
 
 class InvalidScore(Exception):
     """An evaluator returned something that is not a score. The outcome is `error`."""
-
-
-def takes_trace(function: Callable[..., Any]) -> bool:
-    """Whether it accepts `trace=`."""
-    try:
-        parameters = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):
-        return False
-    return any(p.kind is p.VAR_KEYWORD or (p.name == "trace" and p.kind is not p.POSITIONAL_ONLY) for p in parameters)
-
-
-async def evaluate(evaluator: Callable[..., Any], evaluable: Evaluable, *, trace: Any = None) -> Evaluation | None:
-    """Run one evaluator on one evaluable. Sync evaluators run in a thread. `None`: there was nothing to compare."""
-    extra = {"trace": evaluable.trace if trace is None else trace} if takes_trace(evaluator) else {}
-    if is_async(evaluator):
-        verdict = await evaluator(evaluable, **extra)
-    else:
-        verdict = await run_in_thread(evaluator, evaluable, **extra)
-        if inspect.isawaitable(verdict):
-            verdict = await verdict
-    evaluation = to_evaluation(verdict)
-    if evaluation is not None and UNCLAMPED in evaluation.details:
-        warnings.warn(clamp_notice(evaluation), RuntimeWarning, stacklevel=2)
-    return evaluation
 
 
 def clamp_notice(evaluation: Evaluation) -> str:
@@ -103,8 +77,9 @@ def to_evaluation(verdict: Any) -> Evaluation | None:
         passed = getattr(verdict, "passed", None)
         own = passed if isinstance(passed, bool) else None
         return _in_range(Evaluation(verdict.score, str(verdict.reasoning), details, own))
+    shown = to_text(verdict, 40) if not isinstance(verdict, str) else repr(verdict[:40])
     raise InvalidScore(
-        f"returned {type(verdict).__name__}; an evaluator returns an Evaluation, a bool, a number, or None to skip"
+        f"returned {shown} ({type(verdict).__name__}); return True, False, a number from 0 to 1, or an Evaluation"
     )
 
 

@@ -11,25 +11,26 @@ import functools
 import inspect
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from proctor import plugins
 from proctor.base.documents import did_you_mean
 from proctor.base.errors import RenamedWarning, UsageError, one_line
-from proctor.base.fingerprints import source_fingerprint
+from proctor.base.fingerprints import code_fingerprint
 from proctor.base.json_data import UNSET, fingerprint, to_json
 from proctor.base.references import is_reference, locate, resolve
 from proctor.base.selectors import Selector, parse_selector
 from proctor.base.threads import is_async
-from proctor.cases.evaluator_specs import SPEC_KEYS
+from proctor.cases.evaluator_specs import SPEC_KEYS, target_of
 from proctor.cases.suite import EvaluatorSpec, NamedData
 from proctor.cases.threshold import threshold_in_force
 from proctor.evaluators import shipped_evaluators
-from proctor.evaluators.declaration import Declaration, declaration_of, undecorated
+from proctor.evaluators.calling import CallStyle, call_style, is_named_by
+from proctor.evaluators.declaration import FAMILIES, Declaration, declaration_of, undecorated
 from proctor.evaluators.evaluable import Evaluable, collapse
-from proctor.evaluators.evaluation import InvalidScore, takes_trace
+from proctor.evaluators.evaluation import InvalidScore
 from proctor.evaluators.values import as_data
 from proctor.judging.choosing import NO_SOURCES, JudgeChoice, JudgeSources, choose_judge, own_judge
 from proctor.judging.judge import QUESTIONS_VERSION
@@ -52,7 +53,8 @@ class ResolvedEvaluator:
     scope: Literal["turn", "case"]
     fingerprint: str
     asynchronous: bool
-    takes_trace: bool
+    style: CallStyle
+    """What it is called with."""
     runs_inline: bool
     """Whether it runs on the event loop: only shipped evaluators do, which are quick. All others run in threads."""
     needs_judge: bool = False
@@ -66,6 +68,8 @@ class ResolvedEvaluator:
     selector: Selector | None = None
     """The part of the output that it scores."""
 
+    reads_expected: bool = True
+    """Whether it can look at the expected output of a case."""
     asks_model: bool = False
     """Whether it asks a model other than the judge that costs time and money; local embeddings do not."""
 
@@ -129,6 +133,13 @@ def resolve_evaluator(
     References start from the folder `base`. `suite_threshold` comes from the suite's criteria. Raises `UsageError` if
     there is no such evaluator or its arguments are wrong, and `InvalidJudge` if its judge is not valid.
     """
+    if (target := target_of(spec)) is not None:
+        return resolve_callable(spec, _instantiate(spec, target, base), sources, suite_threshold=suite_threshold)
+    if spec.fingerprint and not is_reference(spec.name):
+        raise UsageError(
+            f"evaluator {spec.title!r} was defined in a notebook or inside other code; move it to a file "
+            f"('checks.py:{_identifier(spec)}'), or use run.rescore(evaluators=[{_identifier(spec)}])"
+        )
     target = _find(spec.name, base)
     if target is None:
         spec = replace(spec, name=_by_alias(spec.name), label=spec.title)
@@ -150,7 +161,7 @@ def resolve_callable(
     """
     declaration, call = declaration_of(call), undecorated(call)
     spec = _with_declared(spec, declaration)
-    is_shipped = spec.name in shipped_evaluators()
+    is_shipped = spec.shipped_name in shipped_evaluators()
     is_judged = bool(getattr(call, "asks_judge", False))
     judge = choose_judge(sources, own_judge(call)) if is_judged else None
     # Another judge, or other questions, may give other scores.
@@ -162,9 +173,16 @@ def resolve_callable(
         title=spec.title,
         threshold=threshold_in_force(declaration.threshold, entry=spec.threshold, suite=suite_threshold),
         scope=spec.scope or _scope(call, declaration),
-        fingerprint=fingerprint(spec.name, version, to_json(spec.arguments), *_selection(spec), *judge_version),
+        fingerprint=fingerprint(
+            "python" if spec.fingerprint else spec.name,
+            version,
+            to_json(spec.arguments),
+            *_selection(spec),
+            *judge_version,
+        ),
         asynchronous=is_async(call),
-        takes_trace=takes_trace(type(call).__call__ if is_shipped and is_dataclass(call) else call),
+        style=_style_of_shipped(_class_of(call)) if is_shipped else call_style(call),
+        reads_expected=_reads_expected(call, declaration, is_shipped),
         runs_inline=is_shipped and not is_async(call) and not spec.retries,
         needs_judge=bool(getattr(call, "needs_judge", False)),
         asks_model=bool(getattr(call, "needs_model", getattr(call, "needs_judge", False))),
@@ -173,6 +191,32 @@ def resolve_callable(
         judge=judge,
         selector=None if spec.output_path is None else _selector(spec.output_path),
     )
+
+
+def _identifier(spec: EvaluatorSpec) -> str:
+    """A name for the code of an entry: that of its function, or another one for a lambda."""
+    return spec.title if spec.title.isidentifier() else "check"
+
+
+def _class_of(call: Any) -> Any:
+    return type(call)
+
+
+@functools.cache
+def _style_of_shipped(kind: Any) -> CallStyle:
+    """Shipped evaluators take an `Evaluable`; reading the signature of each instance would take longer than a score."""
+    return CallStyle(takes_trace="trace" in inspect.signature(kind.__call__).parameters)
+
+
+def _reads_expected(call: Any, declaration: Declaration, is_shipped: bool) -> bool:
+    """Whether an evaluator can look at the expected output: shipped ones declare it, functions name it."""
+    if not is_shipped:
+        return call_style(call).reads_expected
+    return "reference" in declaration.needs or declaration.family not in _WITHOUT_REFERENCE
+
+
+_WITHOUT_REFERENCE = frozenset(FAMILIES) - {"reference", "rubric"}
+"""Families whose evaluators look at an expected output only if they need one."""
 
 
 def _with_declared(spec: EvaluatorSpec, declaration: Declaration) -> EvaluatorSpec:
@@ -191,6 +235,8 @@ def _with_declared(spec: EvaluatorSpec, declaration: Declaration) -> EvaluatorSp
 
 def is_user_code(spec: EvaluatorSpec, base: Path | None = None) -> bool:
     """Whether `spec` names the user's own code. Checks that the code exists without loading it."""
+    if target_of(spec) is not None:
+        return True
     if is_reference(spec.name):
         reference = spec.name
     else:
@@ -300,7 +346,7 @@ def _instantiate(spec: EvaluatorSpec, target: Any, base: Path | None) -> Callabl
     try:
         if isinstance(target, type):
             instance = target(**arguments, **_base_folder(target, base))
-        elif inspect.isfunction(target) and not _missing_parameters(target, arguments):
+        elif inspect.isfunction(target) and _is_factory(target, arguments):
             instance = target(**arguments)
         elif arguments:
             inspect.signature(target).bind_partial(None, **arguments)
@@ -368,6 +414,12 @@ def _scope(call: Any, declaration: Declaration) -> Literal["turn", "case"]:
     return "case" if "case" in (getattr(call, "scope", None), declaration.scope) else "turn"
 
 
+def _is_factory(function: Callable[..., Any], arguments: dict[str, Any]) -> bool:
+    """Whether a function returns an evaluator: it needs no more arguments, and none that an evaluator gets."""
+    parameters = [p for p in inspect.signature(function).parameters.values() if p.name not in arguments]
+    return not _missing_parameters(function, arguments) and not is_named_by(parameters)
+
+
 def _missing_parameters(function: Callable[..., Any], arguments: dict[str, Any]) -> list[str]:
     """The required parameters without a value. A function without any is a factory that returns an evaluator."""
     return [
@@ -386,16 +438,7 @@ def _version(call: Any, declaration: Declaration, is_shipped: bool) -> str:
         return declaration.version
     if is_shipped:
         return "1"
-    return (
-        fingerprint(source_fingerprint(call), _configuration(call)) if is_dataclass(call) else source_fingerprint(call)
-    )
-
-
-def _configuration(call: Any) -> dict[str, Any]:
-    """The fields of a user's instance as plain data; other objects count by their type."""
-    values = {field.name: getattr(call, field.name) for field in fields(call)}
-    simple = (str, int, float, bool, type(None), list, tuple, dict)
-    return {name: to_json(v) if isinstance(v, simple) else type(v).__qualname__ for name, v in values.items()}
+    return code_fingerprint(call)
 
 
 def with_unique_title(resolved: ResolvedEvaluator, taken: set[str]) -> ResolvedEvaluator:

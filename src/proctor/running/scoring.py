@@ -178,7 +178,7 @@ def _views_of_case(
     """
     expected = [item.expected_tool_calls for item in turns]
     silent = [index for index, calls in enumerate(expected) if calls == ()]
-    if evaluator.spec.name not in TOOL_EVALUATORS or not silent or len(silent) == len(turns):
+    if evaluator.spec.shipped_name not in TOOL_EVALUATORS or not silent or len(silent) == len(turns):
         return [(evaluator, whole, None)]
     views: list[tuple[ResolvedEvaluator, Evaluable, int | None]] = [
         (evaluator, turns[index], index) for index in silent
@@ -264,13 +264,13 @@ def _with_retry_count(retries: int, evaluation: Evaluation | None) -> Evaluation
 
 async def _call_once(evaluator: ResolvedEvaluator, selected: Evaluable) -> Evaluation | None:
     call: Callable[..., Any] = evaluator.call
-    extra = {"trace": selected.trace} if evaluator.takes_trace else {}
+    arguments, named = evaluator.style.arguments(selected)
     try:
         with suppress_tracing():
             if evaluator.asynchronous:
-                result = call(selected, **extra)
+                result = call(*arguments, **named)
             else:
-                result = await run_in_thread(call, selected, **extra)
+                result = await run_in_thread(call, *arguments, **named)
             return _as_plain_data(to_evaluation(await result if inspect.isawaitable(result) else result))
     except (SystemExit, KeyboardInterrupt) as error:
         raise InvalidScore(f"raised {one_line(error)}{user_location(error)}") from error

@@ -13,8 +13,9 @@ from proctor.base.errors import UsageError
 from proctor.cases.suite import EvaluatorSpec, NamedData, Turn
 from proctor.compat.holodeck.grader import CodeGrader, GraderContext, grader_context
 from proctor.compat.holodeck.test_results import ToolInvocation
+from proctor.evaluators.calling import evaluate
 from proctor.evaluators.evaluable import Evaluable, Exchange
-from proctor.evaluators.evaluation import Evaluation, InvalidScore, evaluate
+from proctor.evaluators.evaluation import Evaluation, InvalidScore
 from proctor.evaluators.registry import resolve_evaluator
 
 GRADERS = """

@@ -24,8 +24,9 @@ from proctor.base.errors import JudgeFailed, UsageError
 from proctor.base.json_data import UNSET
 from proctor.cases.suite import EvaluatorSpec, NamedData
 from proctor.compat.pixie.autoevals import AutoevalsAdapter
+from proctor.evaluators.calling import evaluate
 from proctor.evaluators.evaluable import Evaluable
-from proctor.evaluators.evaluation import Evaluation, InvalidScore, NothingToCompare, evaluate
+from proctor.evaluators.evaluation import Evaluation, InvalidScore, NothingToCompare
 from proctor.evaluators.registry import resolve_evaluator
 
 

@@ -100,8 +100,8 @@ def test_nothing_passes_for_lack_of_inputs_or_evaluators(inputs: list[Any], eval
         (breaks, "breaks: raised KeyError: 'weight'"),
         (exits, "exits: raised SystemExit: 3"),
         (cancels, "cancels: cancelled its own task"),
-        (lambda e: "good", "<lambda>: returned str; an evaluator returns"),
-        (lambda e: math.nan, "<lambda>: returned NaN"),
+        (lambda e: "good", "\"good\": returned 'good' (str); return True"),
+        (lambda e: math.nan, "math.nan: returned NaN"),
     ],
 )
 def test_an_evaluator_that_breaks_is_an_error_and_takes_no_other_with_it(evaluator: Any, reason: str) -> None:

@@ -15,13 +15,13 @@ from proctor.base.transient import is_transient
 from proctor.cases.suite import EvaluatorSpec, NamedData
 from proctor.cases.threshold import DEFAULT_THRESHOLD, passes, threshold_in_force
 from proctor.compat.holodeck.eval_kwargs import EvalKwargsBuilder, EvalParam, ParamSpec, read_result
+from proctor.evaluators.calling import evaluate
 from proctor.evaluators.evaluation import (
     Evaluable,
     Evaluation,
     EvaluationPending,
     InvalidScore,
     NothingToCompare,
-    evaluate,
 )
 from proctor.evaluators.judged_evaluator import evaluator_timeout
 from proctor.evaluators.registry import shipped_class

@@ -56,10 +56,10 @@ from proctor.compat.pixie.evaluable import (
     Evaluable as Evaluable,
     TestCase as TestCase,
 )
+from proctor.evaluators.calling import evaluate as evaluate
 from proctor.evaluators.evaluation import (
     Evaluation as Evaluation,
     Evaluator as Evaluator,
-    evaluate as evaluate,
 )
 from proctor.compat.pixie.scorecard import (
     DatasetEntryResult as DatasetEntryResult,

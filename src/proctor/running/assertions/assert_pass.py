@@ -15,7 +15,8 @@ from proctor.base.errors import AgentFailed, ProctorError, UsageError, one_line
 from proctor.base.event_loops import sync_version
 from proctor.base.json_data import UNSET
 from proctor.cases.suite import Settings, Suite
-from proctor.evaluators.evaluation import Evaluable, Evaluation, evaluate
+from proctor.evaluators.calling import evaluate
+from proctor.evaluators.evaluation import Evaluable, Evaluation
 from proctor.results.run import ScoreThreshold
 from proctor.running.agent_lifecycle import AgentNotStarted
 from proctor.running.assertions.agent_runtime import AgentRuntime

@@ -7,7 +7,6 @@ zero. Its `details["outcome"]` is `error`, `skipped` or `pending`.
 from __future__ import annotations
 
 import asyncio
-import functools
 import math
 import os
 import warnings
@@ -16,15 +15,16 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from proctor.base.errors import UsageError
+from proctor.base.functions import title_of
 from proctor.base.json_data import Json, to_json, to_text
 from proctor.cases.evaluator_specs import read_evaluators
 from proctor.cases.suite import EvaluatorSpec, Suite
 from proctor.cases.threshold import passes
+from proctor.evaluators.calling import evaluate
 from proctor.evaluators.evaluation import (
     Evaluable,
     Evaluation,
     InvalidScore,
-    evaluate,
 )
 from proctor.evaluators.judged_evaluator import JudgeAbstained, evaluator_timeout
 from proctor.evaluators.registry import resolve_evaluator
@@ -263,9 +263,5 @@ def _instance(kind: type[Any]) -> Callable[..., Any]:
 
 
 def _title(evaluator: Any) -> str:
-    while isinstance(evaluator, functools.partial):
-        evaluator = evaluator.func
-    for name in (getattr(evaluator, "__name__", None), getattr(evaluator, "name", None)):
-        if isinstance(name, str) and name:
-            return name
-    return type(evaluator).__name__
+    name = getattr(evaluator, "name", None)
+    return name if isinstance(name, str) and name and not hasattr(evaluator, "__name__") else title_of(evaluator)
