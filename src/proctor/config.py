@@ -200,14 +200,14 @@ def configured_aliases(folder: Path, aliases: Sequence[str] = ()) -> list[str]:
 
     Raises `UsageError`.
     """
-    names = tuple(aliases)
-    if not names:
-        path, table = _project_table(folder)
-        origin, value = (str(path), table["aliases"]) if "aliases" in table else _in_environment("aliases")
-        names = _names("aliases", value, origin) if value else ()
-    if not names:
-        return []
-    return install_aliases(names)
+    return install_aliases(tuple(aliases) or aliases_of(folder))
+
+
+def aliases_of(folder: Path) -> tuple[str, ...]:
+    """The aliases of the folder's project file or the environment; raises `UsageError` for an unknown one."""
+    path, table = _project_table(folder)
+    origin, value = (str(path), table["aliases"]) if "aliases" in table else _in_environment("aliases")
+    return _names("aliases", value, origin) if value else ()
 
 
 def _in_environment(name: str) -> tuple[str, str]:

@@ -2,19 +2,17 @@
 
 `[tool.proctor] aliases = ["deepeval"]`, `PROCTOR_ALIASES` or pytest's ini option `proctor_aliases` turns it on. A
 package that is really installed is used instead, unless its name ends with a `!`: `deepeval!`.
-`python -m proctor.compat.aliases FILE` runs a script with all of them.
 """
 
 from __future__ import annotations
 
+import difflib
 import importlib
-import os
-import runpy
+import re
 import sys
 from collections.abc import Iterable, Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -96,10 +94,19 @@ class _Finder(MetaPathFinder, Loader):
         if root != self.package or (not self._forced and self._is_real(root, below)):
             return None
         if below and below not in self._module_paths():
-            reason = f"Proctor's replacement of {root} has no module {fullname!r}"
-            hint = did_you_mean(fullname, [f"{root}.{known}" for known in self._module_paths()])
-            raise ModuleNotFoundError(f"{reason}{hint} (see {self._package.page})", name=fullname)
+            # `from a import b` looks for a module `a.b` if `a` has no name `b`. It ignores the error that there is no
+            # such module, and its hint, if the error names exactly that module: so the error names the package.
+            reason = f"Proctor's replacement of {root} has no {fullname!r}"
+            raise ModuleNotFoundError(f"{reason}{self._hint(fullname)} (see {self._package.page})", name=root)
         return ModuleSpec(fullname, self, origin=f"alias of {self._package.home}", is_package=True)
+
+    def _hint(self, fullname: str) -> str:
+        """The module or the name that was probably meant."""
+        parent, _, name = fullname.rpartition(".")
+        modules = (f"{self.package}.{known}".rpartition(".") for known in self._module_paths())
+        beside = [known for above, _, known in modules if above == parent]
+        known = similar_name(name, [*beside, *importlib.import_module(self._package.home).__all__])
+        return f"; did you mean '{parent}.{known}'?" if known else ""
 
     def _is_real(self, root: str, below: str) -> bool:
         """Whether the real package is there now: pytest's option `pythonpath` extends the path after installing."""
@@ -134,11 +141,12 @@ class Alias(ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name == "__all__":
             return [*importlib.import_module(self._homes[0]).__all__]
-        if not name.startswith("_"):
+        if not name.startswith("_") or name == "__version__":
             for home in map(importlib.import_module, self._homes):
                 if name in home.__all__:
                     return getattr(home, name)
-        hint = "" if name.startswith("_") else did_you_mean(name, importlib.import_module(self._homes[-1]).__all__)
+        known = None if name.startswith("_") else similar_name(name, importlib.import_module(self._homes[-1]).__all__)
+        hint = f"; did you mean {known!r}?" if known else ""
         raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}{hint} (see {self._page})")
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -151,20 +159,30 @@ class Alias(ModuleType):
         return sorted(importlib.import_module(self._homes[0]).__all__)
 
 
-VARIABLE = "PROCTOR_ALIASES"
+def similar_name(name: str, known: Iterable[str]) -> str | None:
+    """The most similar of the known names, or None.
+
+    A last word that both names have is left out: `TextToImageMetric` and `PIILeakageMetric` are alike only in that they
+    are metrics.
+    """
+    ratios = {other: _similarity(name, other) for other in known}
+    best = max(ratios, key=lambda other: ratios[other], default=None)
+    return best if best is not None and ratios[best] >= MIN_SIMILARITY else None
+
+
+MIN_SIMILARITY = 0.7
+
+
+def _similarity(name: str, other: str) -> float:
+    own, others = (_LAST_WORD.fullmatch(text) for text in (name, other))
+    if own and others and own["last"] == others["last"]:
+        name, other = own["rest"], others["rest"]
+    return difflib.SequenceMatcher(None, name, other).ratio()
+
+
+_LAST_WORD = re.compile(r"(?P<rest>\w*[a-z0-9])(?P<last>[A-Z][a-z]+)")
 
 
 def names_in(text: str) -> list[str]:
     """The names in a variable or an option, separated by commas or spaces."""
     return text.replace(",", " ").split()
-
-
-def run_script(arguments: Sequence[str]) -> None:
-    """Run a file as Python does, with the aliases in `PROCTOR_ALIASES`, or else all of them."""
-    if not arguments:
-        sys.exit("usage: python -m proctor.compat.aliases FILE [ARGUMENTS]")
-    for note in install_aliases(names_in(os.environ.get(VARIABLE, "")) or import_names()):
-        print(f"note: {note}", file=sys.stderr)  # noqa: T201  the script has no other place for it
-    sys.argv[:] = arguments
-    sys.path.insert(0, str(Path(arguments[0]).resolve().parent))  # and the working folder, as `python -m` has it
-    runpy.run_path(arguments[0], run_name="__main__")

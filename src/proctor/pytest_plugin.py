@@ -91,6 +91,15 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
     return [f"proctor: {note}" for note in config.stash.get(ALIAS_NOTES, [])]
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Print the notes of the header with `-q` too, which has no header."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is not None and session.config.getoption("verbose") < 0:
+        for line in pytest_report_header(session.config):
+            reporter.write_line(line)
+
+
 def pytest_configure(config: pytest.Config) -> None:
     _install_aliases(config)
     for line in MARKERS:

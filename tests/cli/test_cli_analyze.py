@@ -78,9 +78,9 @@ def test_it_can_be_written_to_a_file(proctor: Command, suite: Command, project: 
 
 
 def test_a_run_that_is_not_there_is_said(proctor: Command, suite: Command) -> None:
-    assert proctor("analyze").code == 4
+    assert proctor("analyze").code == 2
     suite()
     proctor("test")
     ended = proctor("analyze", "nowhere")
-    assert ended.code == 4
+    assert ended.code == 2
     assert "no run 'nowhere'" in ended.err

@@ -204,7 +204,7 @@ def test_a_store_that_is_a_file_or_not_a_database_prevents_a_verdict(
 @pytest.mark.parametrize("command", ["runs", "show", "rescore"])
 def test_without_results_a_command_says_how_to_get_some(proctor: Command, command: str) -> None:
     ended = proctor(command)
-    assert ended.code == 4
+    assert ended.code == 2
     assert "run `proctor test` first" in ended.err
 
 

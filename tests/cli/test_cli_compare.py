@@ -147,7 +147,7 @@ def test_a_run_of_errors_alone_says_so_and_ends_with_4(proctor: Command, suite: 
 @pytest.mark.parametrize(
     ("arguments", "code", "told"),
     [
-        (["last~5"], 4, "no run 'last~5'"),
+        (["last~5"], 2, "no run 'last~5'"),
         (["gone.jsonl"], 2, "No such file"),
         (["-", "-"], 2, "only one of the two runs"),
         (["--json", "-", "--md", "-"], 2, "would both go to standard output"),
@@ -168,7 +168,7 @@ def test_one_run_alone_has_nothing_before_it(proctor: Command, desk: Command) ->
     desk()
     proctor("test", "-q")
     done = proctor("compare")
-    assert (done.code, "there is only 1 run" in done.err) == (4, True)
+    assert (done.code, "there is only 1 run" in done.err) == (2, True)
 
 
 def test_an_exported_run_is_named_wherever_a_run_can_be(proctor: Command, desk: Command, project: Path) -> None:

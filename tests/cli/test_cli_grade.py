@@ -236,7 +236,7 @@ def test_what_cannot_be_done_is_told(graded: Path, proctor: Callable[..., Any]) 
     assert proctor("grade", "--from", "absent.json").code == 2
     assert proctor("grade", "--from", "absent.json", "--json").code == 2
     assert "no run 'nope'" in proctor("grade", "nope").err
-    assert proctor("grade", "--store", "elsewhere").code == 4
+    assert proctor("grade", "--store", "elsewhere").code == 2
 
 
 def test_a_run_that_somebody_else_is_working_on_is_left_alone(graded: Path, proctor: Callable[..., Any]) -> None:

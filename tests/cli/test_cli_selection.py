@@ -64,7 +64,7 @@ def test_choosing_nothing_is_a_mistake_and_no_green_run(proctor: Command, suite:
 
 def test_last_failed_runs_what_did_not_pass_and_everything_once_all_passed(proctor: Command, suite: Command) -> None:
     suite("shop.yaml", text=SUITE)
-    assert proctor("test", "--last-failed").code == 4
+    assert proctor("test", "--last-failed").code == 2
     assert proctor("test").code == 1
     assert _ran(proctor("test", "--last-failed", "--json", "-")) == ["refund-slow"]
     suite("shop.yaml", text=SUITE.replace("expected: other", "expected: b"))

@@ -178,12 +178,12 @@ def test_a_command_that_makes_no_sense_is_a_usage_error(
 
 
 def test_without_a_store_there_is_nothing_to_show(proctor: Command, app: Path) -> None:
-    assert proctor("trace", "list").code == 4
-    assert proctor("trace", "last").code == 4
+    assert proctor("trace", "list").code == 2
+    assert proctor("trace", "last").code == 2
     proctor("test", "suite.yaml", "--agent", "agents.py:echo")
     assert proctor("trace", "list").out == "no traces in .proctor\n"
     assert "it has no traces" in proctor("trace", "last").err
-    assert proctor("trace", "show", "nope").code == 4
+    assert proctor("trace", "show", "nope").code == 2
 
 
 def test_the_traces_of_trials_are_listed_with_their_case(proctor: Command, app: Path) -> None:
@@ -225,7 +225,7 @@ def test_a_run_without_traces_is_an_empty_document(proctor: Command, app: Path) 
     ended = proctor("trace", "export")
     assert (ended.code, json.loads(ended.out)) == (0, {"resourceSpans": []})
     assert "wrote 0 traces" in ended.err
-    assert proctor("trace", "export", "nope").code == 4
+    assert proctor("trace", "export", "nope").code == 2
 
 
 @pytest.mark.needs("pixie")

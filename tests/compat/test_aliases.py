@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -37,7 +38,25 @@ PATHS = {
         evals: ExactMatch, ScoreThreshold
         eval.evaluation: Evaluation
         dataset.store: DatasetStore
-        instrumentation: observe
+        instrumentation: observe, init, add_handler
+        instrumentation.spans: AssistantMessage, UserMessage, TextContent, ToolCall, LLMSpan, ObserveSpan
+        instrumentation.handler: InstrumentationHandler
+        instrumentation.handlers: StorageHandler, enable_storage
+        instrumentation.llm_tracing: enable_llm_tracing, InstrumentationHandler
+        instrumentation.wrap: wrap, WrappedData
+        evals.rate_limiter: configure_rate_limits
+        evals.dataset_runner: BUILTIN_EVALUATOR_NAMES, validate_dataset_file
+        evals.trace_capture: MemoryTraceHandler, capture_traces
+        evals.trace_helpers: last_llm_call, root
+        eval.evaluable: Evaluable, NamedData, TestCase, UNSET, collapse_named_data
+        harness.runnable: Runnable, is_runnable_class, get_runnable_args_type
+        harness.runner: load_dataset, run_dataset
+        storage.evaluable: as_evaluable
+        storage.store: ObservationStore
+        storage.tree: ObservationNode, build_tree
+        config: get_config
+        web.app: create_app
+        cli.main: main
     """,
     "holodeck": """
         config.loader: ConfigLoader
@@ -78,6 +97,40 @@ def test_the_documented_paths_have_the_same_objects_as_the_compat_modules(packag
     assert (code, output.strip()) == (0, "")
 
 
+@pytest.mark.parametrize("package", PATHS)
+def test_everything_can_be_imported_with_a_star(package: str, tmp_path: Path) -> None:
+    modules = [package] + [
+        f"{package}.{line.rpartition(':')[0].strip()}" for line in PATHS[package].splitlines() if ":" in line
+    ]
+    code = "\n".join(f"from {module} import *" for module in modules)
+    code += f"\nimport {package}\nmissing = set({package}.__all__) - set(globals())\nassert not missing, missing\n"
+    code += f"assert {package}.__version__\n" if package != "holodeck" else ""
+    code, output = python(tmp_path, INSTALL.format(repr(package)) + code)  # type: ignore[assignment]
+    assert (code, output.strip()) == (0, "")
+
+
+def test_a_name_that_is_not_available_says_what_to_use_when_it_is_used(tmp_path: Path) -> None:
+    lines = """
+        from pixie import ObservationStore, WrapNameCollisionError
+        class Mine(ObservationStore): pass
+        def function(store: ObservationStore) -> None: pass
+        for use in (ObservationStore, Mine, lambda: ObservationStore.save):
+            try:
+                use()
+            except Exception as error:
+                print(type(error).__name__, "proctor trace list" in str(error))
+        try:
+            raise WrapNameCollisionError
+        except WrapNameCollisionError:
+            print("caught")
+    """
+    code, output = python(tmp_path, INSTALL.format("'pixie'") + textwrap.dedent(lines))
+    assert (code, output.split()) == (
+        0,
+        ["UsageError", "True", "UsageError", "True", "AttributeError", "True", "caught"],
+    )
+
+
 def test_the_function_evaluate_stays_a_function_next_to_the_module_of_its_name(tmp_path: Path) -> None:
     code = "import deepeval\nfrom deepeval.evaluate import AsyncConfig\nfrom deepeval import evaluate\n"
     assert python(tmp_path, INSTALL.format("'deepeval'") + code + "assert evaluate.__name__ == 'evaluate'")[0] == 0
@@ -94,11 +147,13 @@ def test_the_function_evaluate_stays_a_function_next_to_the_module_of_its_name(t
             "import deepeval; deepeval.synthesizer",
             "module 'deepeval' has no attribute 'synthesizer' (see docs/deepeval.md)",
         ),
-        ("import deepeval.metric", "no module 'deepeval.metric'; did you mean 'deepeval.metrics'? (see docs/deepeval"),
+        ("import deepeval.metric", "has no 'deepeval.metric'; did you mean 'deepeval.metrics'? (see docs/deepeval"),
         ("import holodeck.lib.test_runner.executor as m; m.TestExecuter", "did you mean 'TestExecutor'? (see docs/hol"),
         ("import pixie.evals as m; m.ExactMach", "did you mean 'ExactMatch'? (see docs/pixie.md)"),
         ("import proctor; proctor.Evaluble", "did you mean 'Evaluable'?"),
-        ("from deepeval.metrics import FaithfulnesMetric", "cannot import name 'FaithfulnesMetric' from 'deepeval.met"),
+        ("from deepeval.metrics import FaithfulnesMetric", "did you mean 'deepeval.metrics.FaithfulnessMetric'? (see"),
+        ("from deepeval import assert_tests", "did you mean 'deepeval.assert_test'? (see docs/deepeval.md)"),
+        ("from deepeval.metrics import PaintingQualityMetric", "has no 'deepeval.metrics.PaintingQualityMetric' (see"),
     ],
 )
 def test_what_is_not_there_says_so_and_names_the_nearest(line: str, told: str, tmp_path: Path) -> None:
@@ -175,6 +230,20 @@ def test_a_script_is_run_with_aliases(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (0, "hello __main__ True\n"), done.stderr
 
 
+@pytest.mark.parametrize("start", [".", "scripts"])
+def test_a_script_follows_the_aliases_of_the_project(real: Path, start: str) -> None:
+    (real / "scripts").mkdir()
+    (real / "scripts" / "script.py").write_text("import deepeval\nprint(getattr(deepeval, 'WHO', 'Proctor'))\n")
+    (real / "pyproject.toml").write_text('[tool.proctor]\naliases = ["deepeval!"]\n')
+    command = [sys.executable, "-m", "proctor.compat.aliases", str(real / "scripts" / "script.py")]
+    environment = {**os.environ, "PYTHONPATH": str(real)}
+    done = subprocess.run(command, cwd=real / start, capture_output=True, text=True, timeout=120, env=environment)
+    assert (done.returncode, done.stdout) == (0, "Proctor\n"), done.stderr
+    (real / "pyproject.toml").write_text('[tool.proctor]\naliases = ["deepevil"]\n')
+    done = subprocess.run(command, cwd=real / start, capture_output=True, text=True, timeout=120, env=environment)
+    assert (done.returncode, "Traceback" in done.stderr, "deepevil" in done.stderr) == (1, False, True)
+
+
 TESTS = """
 from deepeval import assert_test
 from deepeval.metrics import ExactMatchMetric
@@ -185,9 +254,9 @@ def test_it():
 """
 
 
-def pytest_in(folder: Path, **environment: str) -> tuple[int, str]:
+def pytest_in(folder: Path, *options: str, **environment: str) -> tuple[int, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "PROCTOR"))}
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider"]
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *options]
     done = subprocess.run(
         command, cwd=folder, capture_output=True, text=True, encoding="utf-8", timeout=120, env=kept | environment
     )
@@ -227,8 +296,9 @@ def test_a_wrong_alias_is_one_message_of_pytest(tmp_path: Path) -> None:
     assert "Traceback" not in output
 
 
-def test_pytest_says_that_the_installed_package_is_used(real: Path) -> None:
+@pytest.mark.parametrize("options", [(), ("-q",), ("-qq",), ("-v",)])
+def test_pytest_says_that_the_installed_package_is_used(real: Path, options: tuple[str, ...]) -> None:
     (real / "test_it.py").write_text("import deepeval\ndef test_it(): assert deepeval.WHO\n", encoding="utf-8")
-    code, output = pytest_in(real, PROCTOR_ALIASES="deepeval")
+    code, output = pytest_in(real, *options, PROCTOR_ALIASES="deepeval")
     assert code == 0, output
-    assert "proctor: deepeval is installed and is used" in output
+    assert output.count("proctor: deepeval is installed and is used") == 1

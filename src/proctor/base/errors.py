@@ -133,6 +133,10 @@ class StoreError(ProctorError):
     """Results could not be written or read."""
 
 
+class NotInStore(StoreError, UsageError):
+    """The run, the trace or the store that the user names does not exist."""
+
+
 def one_line(error: BaseException) -> str:
     """An exception in one line: its type and its message."""
     text = " ".join(truncate_middle(_message(error)).split())

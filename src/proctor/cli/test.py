@@ -75,7 +75,6 @@ class TestOptions:
     selection: CaseSelection
     agents: tuple[str, ...]
     evaluators: tuple[str, ...]
-    config: str | None
     judge: str | None
     fast: bool
     budget: float | None
@@ -190,12 +189,6 @@ class TestOptions:
     metavar="NAME[={json}]",
     shell_complete=suggestions.evaluators,
     help="Add an evaluator: ExactMatch, checks.py:fn, or 'MaxCost={\"usd\": 0.01}'. Repeatable.",
-)
-@option(
-    "--config",
-    group=AGENT_AND_JUDGE,
-    metavar="FILE",
-    help="Config file with the evaluators of suites, such as a test_config.json (default: the one next to each suite).",
 )
 @judge_option
 @fast_option
@@ -333,7 +326,7 @@ def command(score_on_workers: bool, no_open: bool, **values: Any) -> int:
         is_watched = not options.quiet and is_terminal(stream)
         if is_watched:
             print_loading(stream, options.paths)
-        suites = _suites(files, options.config, options.evaluators)
+        suites = _suites(files, options.evaluators)
         if is_watched:
             print_loading(stream, _agents(options, suites))
     refuse_overwriting(options.reports, _files_read(options, configuration, suites))
@@ -363,7 +356,6 @@ def _files_read(options: TestOptions, configuration: Configuration, suites: Iter
         yield from (folder / agent.rpartition(":")[0].rpartition("=")[2] for agent in agents)
     baseline = options.baseline or configuration.values.get("baseline")
     yield None if baseline is None else Path(baseline)
-    yield None if options.config is None else Path(options.config)
     yield from (Path(origin) for origin in configuration.origins.values())
 
 
@@ -410,8 +402,8 @@ def _plan(options: TestOptions, request: RunRequest) -> int:
     return 0
 
 
-def _suites(files: list[str], config: str | None, evaluators: tuple[str, ...]) -> list[Suite]:
-    suites = load(files or [default_folder()], None if config is None else Path(config))
+def _suites(files: list[str], evaluators: tuple[str, ...]) -> list[Suite]:
+    suites = load(files or [default_folder()])
     for suite in suites:
         for warning in suite.warnings:
             say(f"warning: {warning}", err=True)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Self
 
 from proctor.agents.reply import Reply, ToolCall, Usage
-from proctor.base.json_data import UNSET, Json, Unset, to_text
+from proctor.base.json_data import UNSET, Json, Unset, to_json, to_text
 from proctor.cases.suite import ExpectedCall, Keywords, NamedData, Turn
 
 
@@ -18,6 +19,32 @@ class Exchange:
 
     turn: Turn
     reply: Reply
+
+
+class NamedValues(list[NamedData]):
+    """A list of named values; one with a single value also equals this value, and contains what it contains.
+
+    Evaluators for pixie 0.4 know only one input and one output and write `evaluable.eval_output == "Paris"`. With a
+    plain list, that would be false for every answer.
+    """
+
+    def __eq__(self, other: object) -> bool:
+        return super().__eq__(other) is True or (len(self) == 1 and bool(self[0].value == other))
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __contains__(self, item: object) -> bool:
+        if super().__contains__(item) or len(self) != 1:
+            return super().__contains__(item)
+        value = self[0].value
+        if isinstance(value, str):
+            return isinstance(item, str) and item in value
+        return isinstance(value, list | dict) and item in value
+
+    def __getattr__(self, name: str) -> Any:
+        hint = "; it is a list of named values, use .input or .output of the evaluable" if hasattr(str, name) else ""
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{hint}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,16 +100,39 @@ class Evaluable:
     def metadata(self) -> Mapping[str, Json]:
         return self.eval_metadata or {}
 
+    def model_dump(self, *, mode: str = "python", exclude_none: bool = False) -> dict[str, Any]:
+        """The input, output, expectation, metadata and description, as pixie's evaluators know them.
 
-def _named_values(value: Any, name: str) -> list[NamedData]:
+        With `mode="json"`, a missing expectation is the text `UNSET`, as in pixie.
+        """
+        fields = {
+            "eval_input": [{"name": item.name, "value": item.value} for item in self.eval_input] or None,
+            "expectation": self.expectation,
+            "eval_metadata": None if self.eval_metadata is None else dict(self.eval_metadata),
+            "description": self.description,
+            "eval_output": [{"name": item.name, "value": item.value} for item in self.eval_output] or None,
+        }
+        if mode == "json":
+            fields = to_json(fields)
+        return {name: value for name, value in fields.items() if not exclude_none or value is not None}
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """A copy with other values for some fields; `expected_output` is the expectation."""
+        changes = dict(update or {})
+        if "expected_output" in changes:
+            changes["expectation"] = changes.pop("expected_output")
+        return replace(copy.deepcopy(self) if deep else self, **changes)
+
+
+def _named_values(value: Any, name: str) -> NamedValues:
     """The input or output as a list of named values; a single value gets the name `name`."""
     if value is None:
-        return []
+        return NamedValues()
     if not isinstance(value, (list, tuple)):
-        return [value] if isinstance(value, NamedData) else [NamedData(name, value)]
-    return [
+        return NamedValues([value if isinstance(value, NamedData) else NamedData(name, value)])
+    return NamedValues(
         item if isinstance(item, NamedData) else _named_value(item, f"eval_{name}[{i}]") for i, item in enumerate(value)
-    ]
+    )
 
 
 def _named_value(item: Any, place: str) -> NamedData:
@@ -117,3 +167,7 @@ def collapse(items: Sequence[NamedData]) -> Json:
     if len(items) == 1:
         return items[0].value
     return {item.name: item.value for item in items}
+
+
+collapse_named_data = collapse
+"""pixie's name for it."""

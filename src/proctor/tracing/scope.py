@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Awaitable, Callable, Generator, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterator
 from contextvars import ContextVar
+from typing import Any, Never
 
 from proctor.tracing.spans import ObservationNode, Span, build_tree
 
@@ -23,11 +24,20 @@ def remove_span_listener(listener: SpanListener) -> None:
     _LISTENERS.remove(listener)
 
 
-class _Done:
-    """An awaitable that is done already. A coroutine would cause a warning if it is not awaited."""
+class _Done(Coroutine[None, None, None]):
+    """A coroutine that is done already, also for `asyncio.run`. One of an `async def` warns if it is not awaited."""
 
     def __await__(self) -> Generator[None, None, None]:
         yield from ()
+
+    def send(self, value: None) -> Never:
+        raise StopIteration
+
+    def throw(self, typ: Any, val: Any = None, tb: Any = None) -> Never:
+        raise typ
+
+    def close(self) -> None:
+        return
 
 
 _DONE = _Done()

@@ -71,23 +71,61 @@ def test_a_created_dataset_is_listed_and_can_be_filled(proctor: Command, traced:
 
 
 @pytest.mark.parametrize(
-    ("options", "kwargs", "output"),
+    ("options", "value", "output"),
     [
         (("--select", "root"), {"question": "hi"}, "bye"),
-        (("--select", "last_llm_call"), {"input": [{"role": "user", "content": "hi"}]}, "bye"),
+        (("--select", "last_llm_call"), [{"role": "user", "content": "hi"}], "bye"),
         (("--select", "by_name", "--span-name", "look up"), {"key": "k"}, [1]),
         (("--trace", "aaaa"), {"question": "hi"}, "bye"),
     ],
 )
-def test_one_span_can_be_chosen(
-    proctor: Command, traced: Path, options: tuple[str, ...], kwargs: Any, output: Any
+def test_one_span_can_be_chosen_and_the_application_still_gets_its_arguments(
+    proctor: Command, traced: Path, options: tuple[str, ...], value: Any, output: Any
 ) -> None:
     proctor("dataset", "create", "my set", "--runnable", "app.py:app", "--evaluator", "ExactMatch")
     assert proctor("dataset", "save", "my set", *options, "--notes", "look at this").code == 0
     [entry] = read_dataset(traced)["entries"]
-    assert (entry["entry_kwargs"], entry["x-pixie"]["eval_output"]) == (kwargs, [{"name": "output", "value": output}])
+    assert (entry["entry_kwargs"], entry["eval_input"][0]["value"]) == ({"question": "hi"}, value)
+    assert entry["x-pixie"]["eval_output"] == [{"name": "output", "value": output}]
     assert entry["eval_metadata"]["notes"] == "look at this"
     assert proctor("dataset", "validate", "datasets").code == 0
+
+
+RUNNABLE = """
+from pydantic import BaseModel
+
+
+class Arguments(BaseModel):
+    user_message: str
+    tone: str = "calm"
+
+
+class App:
+    @classmethod
+    def create(cls):
+        return cls()
+
+    async def run(self, args: Arguments):
+        return args.user_message
+"""
+
+
+@pytest.mark.parametrize("options", [(), ("--select", "root"), ("--select", "last_llm_call")])
+def test_arguments_that_the_application_does_not_accept_are_reported_and_not_saved(
+    proctor: Command, traced: Path, options: tuple[str, ...]
+) -> None:
+    (traced / "strict.py").write_text(RUNNABLE)
+    proctor("dataset", "create", "my set", "--runnable", "strict.py:App", "--evaluator", "ExactMatch")
+    ended = proctor("dataset", "save", "my set", *options)
+    assert (ended.code, "user_message: Field required" in ended.err) == (2, True), ended
+    assert "strict.py:App does not accept the arguments" in ended.err
+    assert read_dataset(traced)["entries"] == []
+
+
+def test_an_application_that_cannot_be_loaded_leaves_the_entry_unchecked(proctor: Command, traced: Path) -> None:
+    proctor("dataset", "create", "my set", "--runnable", "nowhere.py:App", "--evaluator", "ExactMatch")
+    ended = proctor("dataset", "save", "my set")
+    assert (ended.code, "were not checked" in ended.err) == (0, True), ended
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,7 @@ def test_an_expected_output_is_the_expectation() -> None:
         Native(expectation="a", expected_output="b")
 
 
-@pytest.mark.parametrize("given", [{}, {"eval_input": []}, {"eval_input": None}, {"eval_output": [NamedData("a", 1)]}])
+@pytest.mark.parametrize("given", [{"eval_input": []}, {"eval_input": ()}, {"eval_output": [NamedData("a", 1)]}])
 def test_an_evaluable_without_an_input_is_refused(given: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="eval_input must have at least one item"):
         Evaluable(**given)

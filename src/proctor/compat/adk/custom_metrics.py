@@ -13,7 +13,6 @@ from types import SimpleNamespace
 from typing import Any
 
 from proctor.agents.reply import ToolCall
-from proctor.base.errors import UsageError
 from proctor.base.fingerprints import source_fingerprint
 from proctor.base.json_data import UNSET, Json, to_json
 from proctor.base.references import resolve
@@ -184,11 +183,7 @@ class AdkMetric:
 
     @property
     def _metric_function(self) -> Any:
-        reference = self.reference_in({"function": self.function})
-        try:
-            return resolve(reference, self.base)
-        except UsageError as error:  # in the words of the file
-            raise UsageError(str(error).replace(repr(reference), repr(self.function))) from error
+        return resolve(self.reference_in({"function": self.function}), self.base)
 
     @property
     def _range(self) -> tuple[float, float]:

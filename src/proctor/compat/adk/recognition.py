@@ -21,18 +21,15 @@ def recognises(path: Path, data: Json) -> bool:
     """Whether the file is an EvalSet, a single EvalCase, or legacy rows."""
     if path.name == CONFIG_NAME or path.suffix not in JSON_AND_YAML:
         return False
-    is_named = any(path.match(pattern) for pattern in SUITE_NAMES)
     if isinstance(data, dict):
         if RESULT_ID_KEYS & data.keys():
             return False
         is_case = bool(ID_KEYS & data.keys() and CONVERSATION_KEYS & data.keys())
-        is_only_row = is_row(data) and ("query" in data or is_named)
-        return bool(SET_KEYS & data.keys()) or is_case or is_only_row
+        return bool(SET_KEYS & data.keys()) or is_case or is_row(data)
     if data == []:
-        return is_named
+        return any(path.match(pattern) for pattern in SUITE_NAMES)
     return isinstance(data, list) and any(
-        isinstance(row, dict) and ("query" in row or ("name" in row and "data" in row) or (is_named and is_row(row)))
-        for row in data
+        isinstance(row, dict) and ("query" in row or ("name" in row and "data" in row)) for row in data
     )
 
 

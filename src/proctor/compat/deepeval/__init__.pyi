@@ -95,3 +95,6 @@ from proctor.compat.deepeval.metric_classes import (
     ToxicityMetric as ToxicityMetric,
     TurnRelevancyMetric as TurnRelevancyMetric,
 )
+from proctor.version import (
+    __version__ as __version__,
+)

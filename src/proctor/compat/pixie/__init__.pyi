@@ -1,4 +1,7 @@
-"""pixie's names and the module that defines each; `__init__.py` reads it too."""
+"""pixie's names and the module that defines each; `__init__.py` reads it too.
+
+Those that Proctor does not replace are in `unavailable.py`.
+"""
 
 # ruff: noqa: I001  one import for each module reads better than one for each name
 
@@ -52,13 +55,39 @@ from proctor.evaluators.prompt_evaluators import (
     create_agent_evaluator as create_agent_evaluator,
     create_llm_evaluator as create_llm_evaluator,
 )
-from proctor.compat.pixie.evaluable import (
+from proctor.compat.pixie.models import (
     Evaluable as Evaluable,
+    Evaluation as Evaluation,
     TestCase as TestCase,
 )
 from proctor.evaluators.calling import evaluate as evaluate
+from proctor.compat.pixie.further_names import (
+    BUILTIN_EVALUATOR_NAMES as BUILTIN_EVALUATOR_NAMES,
+    DEFAULT_RATE_LIMIT_RPM as DEFAULT_RATE_LIMIT_RPM,
+    DEFAULT_RATE_LIMIT_RPS as DEFAULT_RATE_LIMIT_RPS,
+    DEFAULT_RATE_LIMIT_TPM as DEFAULT_RATE_LIMIT_TPM,
+    DEFAULT_RATE_LIMIT_TPS as DEFAULT_RATE_LIMIT_TPS,
+    DEFAULT_ROOT as DEFAULT_ROOT,
+    DEFAULT_RUNNABLE_CONCURRENCY as DEFAULT_RUNNABLE_CONCURRENCY,
+    ENTRY_KWARGS_KEY as ENTRY_KWARGS_KEY,
+    InstrumentationHandler as InstrumentationHandler,
+    MessageContent as MessageContent,
+    Purpose as Purpose,
+    RateLimitConfig as RateLimitConfig,
+    WrapRegistryMissError as WrapRegistryMissError,
+    WrappedData as WrappedData,
+    configure_rate_limits as configure_rate_limits,
+    enable_storage as enable_storage,
+    get_runnable_args_type as get_runnable_args_type,
+    init as init,
+    is_runnable_class as is_runnable_class,
+    resolve_evaluator_name as resolve_evaluator_name,
+    validate_dataset_file as validate_dataset_file,
+)
+from proctor.evaluators.evaluable import (
+    collapse_named_data as collapse_named_data,
+)
 from proctor.evaluators.evaluation import (
-    Evaluation as Evaluation,
     Evaluator as Evaluator,
 )
 from proctor.compat.pixie.scorecard import (
@@ -91,10 +120,22 @@ from proctor.tracing.observe import (
     observe as observe,
     start_observation as start_observation,
 )
+from proctor.agents.reply import (
+    ToolCall as ToolCall,
+)
 from proctor.tracing.spans import (
+    AssistantMessage as AssistantMessage,
+    ImageContent as ImageContent,
     LLMSpan as LLMSpan,
+    Message as Message,
     ObservationNode as ObservationNode,
     ObserveSpan as ObserveSpan,
+    SystemMessage as SystemMessage,
+    TextContent as TextContent,
+    ToolDefinition as ToolDefinition,
+    ToolResultMessage as ToolResultMessage,
+    UserMessage as UserMessage,
+    build_tree as build_tree,
 )
 from proctor.tracing.wrap import (
     wrap as wrap,

@@ -165,7 +165,7 @@ class AutoevalsAdapter:
         with self._with_client():
             if self.needs_judge:
                 require_endpoint(self.scorer, self.name)
-            if self.needs_judge and must_be_awaited(self.scorer):
+            if not callable(getattr(self.scorer, "eval", None)) or (self.needs_judge and must_be_awaited(self.scorer)):
                 score = await self.scorer.eval_async(evaluable.output, expected, **arguments)
             else:
                 score = await run_in_thread(self.scorer.eval, evaluable.output, expected, **arguments)
@@ -206,8 +206,8 @@ def _instantiate(scorer: Any, arguments: dict[str, Any]) -> tuple[Any, dict[str,
 
     A class gets the arguments that its constructor has.
     """
-    if not callable(getattr(scorer, "eval", None)) or not callable(getattr(scorer, "eval_async", None)):
-        raise UsageError(f"AutoevalsAdapter needs an autoevals scorer, not {scorer!r}")
+    if not callable(getattr(scorer, "eval", None)) and not callable(getattr(scorer, "eval_async", None)):
+        raise UsageError(f"AutoevalsAdapter needs an autoevals scorer with eval() or eval_async(), not {scorer!r}")
     if isinstance(scorer, type):
         parameters = inspect.signature(scorer).parameters.values()
         names = {p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}

@@ -11,13 +11,15 @@ from typing import Any
 
 import click
 
+from proctor.agents.resolve import resolve_agent
 from proctor.base.errors import UsageError
 from proctor.base.json_data import UNSET, Json
 from proctor.base.references import is_reference
+from proctor.cases.suite import Case, Turn
 from proctor.cli.options import F, parse_evaluators, store_option
 from proctor.cli.output import say
 from proctor.cli.trace_to_case import proposal_from_store, spans_of
-from proctor.compat.pixie.datasets import DatasetStore
+from proctor.compat.pixie.datasets import Dataset, DatasetStore
 from proctor.evaluators.evaluation import Evaluable
 from proctor.evaluators.from_trace import by_name, last_llm_call, root
 from proctor.results.trace_cases import EntryProposal
@@ -88,8 +90,8 @@ def save_entry(name: str, *, folder: str | None, **options: Any) -> tuple[str, l
         evaluable = replace(evaluable, expectation=_read_expected(options["expected_output"]))
     if options["notes"]:
         evaluable = replace(evaluable, eval_metadata={**(evaluable.eval_metadata or {}), "notes": options["notes"]})
+    warnings = [*proposal.notes, *_check_arguments(before, proposal.entry_kwargs)]
     dataset = _as_usage_error(lambda: datasets.append(name, evaluable, entry_kwargs=proposal.entry_kwargs))
-    warnings = list(proposal.notes)
     if evaluable.expectation is UNSET:
         warnings.append("the entry has no expectation; add one to the file, or pass --expected-output")
     if not before.evaluators:
@@ -105,8 +107,9 @@ def _proposal(options: Mapping[str, Any]) -> EntryProposal:
     select, span_name = options["select"], options["span_name"]
     if (select == "by_name") != (span_name is not None):
         raise UsageError("use --select by_name and --span-name N together")
+    whole = proposal_from_store(options["trace_id"], options["store"])
     if select is None:
-        return proposal_from_store(options["trace_id"], options["store"])
+        return whole
     tree = build_tree(spans_of(options["trace_id"], options["store"]))
     selections: dict[str, Callable[[], Evaluable]] = {
         "root": lambda: root(tree),
@@ -114,8 +117,28 @@ def _proposal(options: Mapping[str, Any]) -> EntryProposal:
         "by_name": lambda: by_name(tree, str(span_name)),
     }
     evaluable = _as_usage_error(selections[select])
-    value = evaluable.input
-    return EntryProposal(evaluable, dict(value) if isinstance(value, Mapping) else {"input": value})
+    # The entry runs the whole application, whose arguments and wrapped inputs are those of the trace.
+    wrapped = [item for item in whole.evaluable.eval_input if item.name != "input"]
+    if wrapped:
+        evaluable = replace(evaluable, eval_input=wrapped)
+    return EntryProposal(evaluable, whole.entry_kwargs, whole.notes)
+
+
+def _check_arguments(dataset: Dataset, entry_kwargs: Mapping[str, Json]) -> list[str]:
+    """Raise `UsageError` if the dataset's application does not accept the arguments; return notes if it is unknown."""
+    if dataset.runnable is None or dataset.path is None:
+        return []
+    try:
+        agent = resolve_agent(dataset.runnable, dataset.path.parent)
+    except UsageError as error:
+        return [f"the arguments of the entry were not checked: {error}"]
+    problem = agent.check(Case(id="entry", turns=(Turn(dict(entry_kwargs)),)))
+    if problem:
+        raise UsageError(
+            f"nothing was saved: {dataset.runnable} does not accept the arguments of this trace: {problem}; "
+            "record a trace of that application with `proctor trace --runnable`, or correct `runnable` in the dataset"
+        )
+    return []
 
 
 def _read_expected(source: str) -> Json:

@@ -8,9 +8,10 @@ import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from proctor.base.atomic_write import atomic_write
 from proctor.base.documents import Document
@@ -21,8 +22,9 @@ from proctor.base.source import read_text
 from proctor.cases.evaluator_specs import read_evaluators, write_specs
 from proctor.cases.ids import slug
 from proctor.cases.suite import Case, EvaluatorSpec, NamedData, Suite
+from proctor.compat.pixie.models import Evaluable, invalid, refuse_assignment
 from proctor.compat.pixie.reader import EXTENSION, NAME, read, recognises
-from proctor.evaluators.evaluable import Evaluable
+from proctor.evaluators import evaluable as engine
 
 MAX_DESCRIPTION = 80
 """The maximum length of a description made from an input."""
@@ -31,12 +33,12 @@ _PLACEHOLDER_ENTRY = {"input_data": {}, "description": "none yet"}
 """An entry that makes a dataset without entries readable."""
 
 
-@dataclass(frozen=True, slots=True)
-class Dataset:
-    """A named list of test cases, with the application to test and the evaluators that score it."""
+@dataclass(frozen=True)
+class _DatasetFields:
+    """The fields of a dataset."""
 
     name: str
-    items: tuple[Evaluable, ...] = ()
+    items: tuple[engine.Evaluable, ...] = ()
     runnable: str | None = None
     """The application, as `file.py:Name`."""
     evaluators: tuple[EvaluatorSpec, ...] = ()
@@ -44,6 +46,53 @@ class Dataset:
     path: Path | None = None
     cases: tuple[Case, ...] = ()
     """The items as a run sees them, with the arguments of the application."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name:
+            raise invalid("Dataset", "name", "string_too_short", "name must be a non-empty string", self.name)
+        items = (item if isinstance(item, engine.Evaluable) else Evaluable.model_validate(item) for item in self.items)
+        object.__setattr__(self, "items", tuple(items))
+
+
+class Dataset(_DatasetFields):
+    """A named list of test cases, with the application to test and the evaluators that score it.
+
+    pixie's is a frozen pydantic model, so it has the methods of one and raises the same errors.
+    """
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        refuse_assignment("Dataset", name, value)
+
+    @classmethod
+    def model_validate(cls, data: Any) -> Dataset:
+        """A dataset from what `model_dump` returned, or from another dataset."""
+        if isinstance(data, Dataset):
+            return data
+        return cls(
+            data.get("name", ""),
+            tuple(data.get("items", ())),
+            data.get("runnable"),
+            tuple(read_evaluators(data.get("evaluators") or [])),
+        )
+
+    @classmethod
+    def model_validate_json(cls, text: str | bytes) -> Dataset:
+        return cls.model_validate(json.loads(text))
+
+    def model_dump(self, *, mode: str = "python") -> dict[str, Any]:
+        """The name and the items, and the runnable and the evaluators if there are any."""
+        dumped: dict[str, Any] = {"name": self.name, "items": [item.model_dump(mode=mode) for item in self.items]}
+        if self.runnable is not None:
+            dumped["runnable"] = self.runnable
+        if self.evaluators:
+            dumped["evaluators"] = write_specs(self.evaluators, defaults=())
+        return dumped
+
+    def model_dump_json(self, *, indent: int | None = None) -> str:
+        return json.dumps(self.model_dump(mode="json"), indent=indent, ensure_ascii=False)
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Dataset:
+        return replace(self, **dict(update or {}))
 
 
 def read_data(path: Path) -> dict[str, Json]:
@@ -81,7 +130,7 @@ def entries_key(data: Mapping[str, Json]) -> str:
 
 
 def make_entry(
-    evaluable: Evaluable,
+    evaluable: engine.Evaluable,
     kwargs_key: str,
     entry_kwargs: Mapping[str, Json] | None = None,
     evaluators: Sequence[EvaluatorSpec] = (),
@@ -166,7 +215,7 @@ def _named_data(items: Sequence[NamedData]) -> list[Json]:
     return [{"name": item.name, "value": to_json(item.value)} for item in items]
 
 
-def _arguments(evaluable: Evaluable) -> Mapping[str, Json]:
+def _arguments(evaluable: engine.Evaluable) -> Mapping[str, Json]:
     """The arguments by name; a single input that is an object is the arguments, as `observe` records them."""
     only = evaluable.eval_input[0].value
     if len(evaluable.eval_input) == 1 and isinstance(only, Mapping):
@@ -174,7 +223,7 @@ def _arguments(evaluable: Evaluable) -> Mapping[str, Json]:
     return {item.name: item.value for item in evaluable.eval_input}
 
 
-def _description(evaluable: Evaluable) -> str:
+def _description(evaluable: engine.Evaluable) -> str:
     if evaluable.description and evaluable.description.strip():
         return evaluable.description
     values = [item.value for item in evaluable.eval_input]
@@ -229,8 +278,15 @@ class DatasetStore:
     def __init__(self, dataset_dir: str | Path | None = None) -> None:
         self.folder = Path(dataset_dir) if dataset_dir else default_folder()
 
-    def create(self, name: str, *, runnable: str | None = None, evaluators: EvaluatorList = ()) -> Dataset:
-        """Create a dataset without entries; raises `FileExistsError` if the name is taken."""
+    def create(
+        self,
+        name: str,
+        items: Sequence[engine.Evaluable] | None = None,
+        *,
+        runnable: str | None = None,
+        evaluators: EvaluatorList = (),
+    ) -> Dataset:
+        """Create a dataset with these items, or without any; raises `FileExistsError` if the name is taken."""
         path = self.folder / f"{file_stem(name)}.json"
         specs = read_evaluators(evaluators)
         with self._exclusive():
@@ -241,7 +297,7 @@ class DatasetStore:
                 data["runnable"] = runnable
             if specs:
                 data["evaluators"] = write_specs(specs, defaults=())
-            write_data(path, {**data, "entries": []})
+            write_data(path, {**data, "entries": [make_entry(item, "entry_kwargs") for item in items or ()]})
         return read_dataset(path)
 
     def get(self, name: str) -> Dataset:
@@ -263,7 +319,7 @@ class DatasetStore:
     def append(
         self,
         name: str,
-        *evaluables: Evaluable,
+        *evaluables: engine.Evaluable,
         entry_kwargs: Mapping[str, Json] | None = None,
         evaluators: EvaluatorList = (),
     ) -> Dataset:
@@ -384,6 +440,6 @@ def unfinished_datasets() -> list[Suite]:
     ]
 
 
-def entry_text(evaluable: Evaluable, entry_kwargs: Mapping[str, Json]) -> str:
+def entry_text(evaluable: engine.Evaluable, entry_kwargs: Mapping[str, Json]) -> str:
     """The JSON text of an entry made from a trace."""
     return json.dumps(make_entry(evaluable, "entry_kwargs", entry_kwargs), indent=2)

@@ -71,7 +71,6 @@ PLUGIN = Plugin(
             name="dataset save",
             help="Add an entry to a pixie dataset, made from a stored trace.",
             target="proctor.compat.pixie.commands:save",
-            runs_user_code=False,
         ),
     ],
     trace_formats=[

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from proctor.base.errors import StoreError, UsageError
+from proctor.base.errors import NotInStore, UsageError
 from proctor.results.run import Run
 
 LAST = "last"
@@ -32,11 +32,11 @@ def find_run(runs: Callable[[int | None], Sequence[Run]], name: str, place: str)
     if len(matches) == 1:
         return matches[0]
     if matches:
-        raise StoreError(f"{name!r} is ambiguous: it could be any of {', '.join(run.id for run in matches[:5])}")
+        raise NotInStore(f"{name!r} is ambiguous: it could be any of {', '.join(run.id for run in matches[:5])}")
     if named:
         return _nth(named, steps, name, f" named {base!r}", place)
     latest = f"; the latest is {known[0].id}" if known else ""
-    raise StoreError(f"no run {name!r} in {place}{latest}")
+    raise NotInStore(f"no run {name!r} in {place}{latest}")
 
 
 def validate_run_name(name: str) -> str:
@@ -55,4 +55,4 @@ def _nth(runs: Sequence[Run], steps: int, name: str, named: str, place: str) -> 
     if steps < len(runs):
         return runs[steps]
     count = "no run" if not runs else "only 1 run" if len(runs) == 1 else f"only {len(runs)} runs"
-    raise StoreError(f"no run {name!r} in {place}: there {'are' if len(runs) > 1 else 'is'} {count}{named}")
+    raise NotInStore(f"no run {name!r} in {place}: there {'are' if len(runs) > 1 else 'is'} {count}{named}")

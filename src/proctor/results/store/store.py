@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from proctor.base.errors import StoreError
+from proctor.base.errors import NotInStore, StoreError
 from proctor.base.locks import FileLock
 from proctor.cases.encoding import decode_case, dumps, encode_case
 from proctor.cases.identity import case_key, case_key_before_simulation, question_key
@@ -82,7 +82,7 @@ class Store:
         """The value of `Run.store` for its runs; None for a temporary store."""
         self._decoded: tuple[str, Case] | None = None
         if not create and not self.path.is_file():
-            raise StoreError(f"no results in {folder}; run `proctor test` first, or name the folder with --store")
+            raise NotInStore(f"no results in {folder}; run `proctor test` first, or name the folder with --store")
         with store_errors(self.path, "opened"):
             if create:
                 folder.mkdir(parents=True, exist_ok=True)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, overload
 
-from proctor.base.errors import StoreError
+from proctor.base.errors import NotInStore
 from proctor.base.json_data import Json, fingerprint
 from proctor.cases.encoding import dumps
 from proctor.results.store.database import Database
@@ -97,9 +97,9 @@ class Traces:
         if len({row.id for row in matches}) == 1:
             return matches[-1]
         if matches:
-            raise StoreError(f"{name!r} is ambiguous: it could be any of {', '.join(row.id for row in matches[:5])}")
+            raise NotInStore(f"{name!r} is ambiguous: it could be any of {', '.join(row.id for row in matches[:5])}")
         known = f"; the latest is {latest[0].id}" if latest else "; it has no traces"
-        raise StoreError(f"no trace {name!r} in {self._database.path.parent}{known}")
+        raise NotInStore(f"no trace {name!r} in {self._database.path.parent}{known}")
 
     def spans(self, no: int) -> tuple[Span, ...]:
         """The spans of a trace, by start; empty if it was removed."""
