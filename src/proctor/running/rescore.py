@@ -16,6 +16,7 @@ from typing import Any
 
 from proctor.base.errors import InvalidSuite, StoreError, UsageError
 from proctor.base.event_loops import run_blocking, run_sync
+from proctor.cases.evaluator_specs import read_evaluators
 from proctor.cases.formats.loading import load
 from proctor.cases.identity import TrialAddress
 from proctor.cases.suite import Case, EvaluatorSpec, Suite
@@ -66,7 +67,8 @@ def rescore_run(run: Run, *, evaluators: Sequence[Any] | None = None, judge: Any
         raise UsageError("the run has no trials to score")
     suites = list(run.source) or _current_suites(run, answers, ())
     if evaluators is not None:
-        suites = [_with_evaluators(suite, tuple(evaluators)) for suite in suites]
+        specs = read_evaluators(evaluators)
+        suites = [_with_evaluators(suite, specs) for suite in suites]
     options = RunOptions(judge=judge)
     with _make_rescore_plan(run, answers, suites, options) as rescore_plan:
         opened = start_run(replace(new_run(rescore_plan.plan, rescore_plan.request), rescored=run.id), None)
