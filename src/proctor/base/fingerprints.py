@@ -34,7 +34,7 @@ from typing import Any
 from proctor.base.errors import is_user_file
 from proctor.base.functions import source_of
 from proctor.base.json_data import fingerprint, to_json
-from proctor.base.python_source import parse_python
+from proctor.base.python_source import parse_python, parse_source
 
 MAX_DEPTH = 8
 """How many levels of captured values are followed."""
@@ -149,7 +149,7 @@ def _files_imported_in(source: str, file: str | None) -> set[Path]:
     if file is None or "import " not in source:
         return set()
     try:
-        tree = ast.parse(source)
+        tree = parse_source(source)
     except (SyntaxError, ValueError, RecursionError):
         return set()
     return {path for path in _files_named_by(tree, Path(file), Path(file).parent) if is_user_file(str(path))}

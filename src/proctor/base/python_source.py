@@ -15,6 +15,10 @@ _PARSE_LOCK = threading.Lock()
 
 def parse_python(path: Path) -> ast.Module:
     """The syntax tree of a file; raises what `ast.parse` and reading the file raise."""
-    source = path.read_bytes()
+    return parse_source(path.read_bytes())
+
+
+def parse_source(source: str | bytes) -> ast.Module:
+    """The syntax tree of Python code; raises what `ast.parse` raises."""
     with _PARSE_LOCK:
         return ast.parse(source)

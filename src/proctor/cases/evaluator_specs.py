@@ -160,7 +160,9 @@ def spec_key(spec: EvaluatorSpec) -> str:
 
 _TARGETS: dict[str, Any] = {}
 """Functions and objects that were passed as evaluators in this process, by fingerprint, so that a run can be scored
-again. A cell of a notebook that runs again adds another one."""
+again. A cell of a notebook that runs again adds another one, so only the latest `MAX_TARGETS` are kept."""
+
+MAX_TARGETS = 1000
 
 
 def spec_of(target: Any) -> EvaluatorSpec:
@@ -182,6 +184,8 @@ def spec_of_code(target: Any, code: Any = None, **settings: Any) -> EvaluatorSpe
     label = settings.pop("label", None) or (title if reference is None and ":" in title else None)
     spec = EvaluatorSpec(reference or title, label=label, fingerprint=mark, target=target, **settings)
     _TARGETS[spec_key(spec)] = target
+    if len(_TARGETS) > MAX_TARGETS:
+        del _TARGETS[next(iter(_TARGETS))]
     return spec
 
 

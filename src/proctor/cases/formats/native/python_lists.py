@@ -10,12 +10,13 @@ import ast
 from pathlib import Path
 
 from proctor.base.positions import Lines, LineTree, line_at
+from proctor.base.python_source import parse_python
 
 
 def lines_in_module(path: Path, name: str, length: int) -> Lines:
     """A function from pointers, which begin with `name`, to the lines of the values in that list of a module."""
     try:
-        module = ast.parse(path.read_bytes())
+        module = parse_python(path)
     except (OSError, SyntaxError, ValueError, RecursionError):
         return lambda pointer: None
     values = [value for statement in module.body if (value := _value_of(statement, name)) is not None]
