@@ -12,14 +12,16 @@ import sys
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 from proctor.base.documents import did_you_mean
 from proctor.base.environment import environment_from
 from proctor.base.errors import UsageError
-from proctor.cases.suite import Settings
+from proctor.base.json_data import Json
+from proctor.cases.relocate import absolute_agent
+from proctor.cases.suite import Settings, Suite
 from proctor.import_aliases import check_aliases, install_aliases, names_in
 from proctor.results.store.store import STORE_FOLDER
 from proctor.running.settings import RunOptions
@@ -38,6 +40,7 @@ KEYS: dict[str, Callable[[str], Any]] = {
     "aliases": list,
     "env_file": str,
     "baseline": str,
+    "agent": str,
 }
 CLUSTER = "cluster"
 CLUSTER_KEYS: dict[str, type] = {"upload": bool, "tls_ca": str, "tls_cert": str, "tls_key": str}
@@ -64,6 +67,19 @@ class Configuration:
     def settings(self) -> Settings:
         names = {item.name for item in fields(Settings)}
         return Settings(**{name: value for name, value in self.values.items() if name in names})
+
+    @property
+    def agent(self) -> Json:
+        """The agent for suites that name none, as it is found from any folder; `None` if there is none."""
+        agent, origin = self.values.get("agent"), self.origins.get("agent", "")
+        if agent is None or origin.startswith("PROCTOR_"):
+            return agent
+        return absolute_agent(agent, Path(origin).resolve().parent)
+
+    def with_agent(self, suites: Sequence[Suite]) -> list[Suite]:
+        """The suites; those that name no agent get the one of the project."""
+        agent = self.agent
+        return [suite if suite.agent is not None or suite.agents else replace(suite, agent=agent) for suite in suites]
 
     def store(self, option: str | None) -> Path:
         """The folder of the store: the option, the setting, or `.proctor` in the working folder."""
@@ -144,7 +160,7 @@ def _convert(name: str, value: Any, convert: Callable[[Any], Any], origin: str) 
     if convert is list:
         return _names(name, value, origin)
     types: tuple[type, ...] = {str: (str,), int: (int,), float: (int, float)}[convert]  # type: ignore[index]
-    if name == "judge" and isinstance(value, dict):
+    if name in ("judge", "agent") and isinstance(value, dict):
         return value
     is_right_type = isinstance(value, types) and not isinstance(value, bool)
     try:

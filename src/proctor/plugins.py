@@ -111,6 +111,8 @@ class Format:
     """Where `proctor test` looks if no path is passed: a folder from the tool's environment variables."""
     case_text: Callable[[Evaluable, Mapping[str, Json]], str] | str | None = None
     """The text of a case in this format, from a trace and the arguments of the call, for `trace to-case`."""
+    with_session: Callable[[Suite, Path], Suite] | str | None = None
+    """The suite with the session of another file, for `--initial-session`; raises `UsageError` if it has its own."""
     agent_hint: str = ""
     """How a file of this format names its agent: a clause for an error message, such as "add `agent: app.py:agent`"."""
     refusal: Callable[[Json], str | None] = lambda data: None
@@ -222,6 +224,8 @@ class Template:
     """The arguments of `proctor test`; `@` marks the name of a file of the project."""
     shares: tuple[str, ...] = ()
     """Files of the plain template that the project has too, such as `agent.py`."""
+    install: str = ""
+    """The command that installs what the project needs, if that is not a Python package."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +18,7 @@ from proctor.agents.control_agents import NopAgent, OracleAgent
 from proctor.agents.function_agent import CallableAgent
 from proctor.agents.http_agent import HttpAgent
 from proctor.agents.reply import Reply, Usage
-from proctor.agents.resolve import resolve_agent
+from proctor.agents.resolve import check_agent, resolve_agent
 from proctor.agents.runnable_agent import RunnableAgent
 from proctor.agents.tools import tools_of
 from proctor.base.errors import AgentFailed, UsageError
@@ -326,3 +327,10 @@ def test_earlier_names_of_attributes_are_accepted_with_a_warning() -> None:
     with pytest.warns(DeprecationWarning, match="is now BaseAgent.unfingerprinted_parts"):
         derived.unknown_parts = ("a prompt",)  # type: ignore[attr-defined]
     assert derived.unfingerprinted_parts == ("a prompt",)
+
+
+@pytest.mark.parametrize("reference", ["src/weather.ts:agent", "agent.mjs", "lib/agent.js:make()"])
+def test_a_javascript_file_is_refused_with_how_to_test_it(reference: str) -> None:
+    for check in (resolve_agent, check_agent):
+        with pytest.raises(UsageError, match=re.escape(f"proctor-bridge.cjs {reference}")):
+            check(reference)

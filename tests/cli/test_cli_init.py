@@ -89,7 +89,7 @@ def test_what_a_template_writes_can_be_read_and_overwrites_nothing(proctor: Comm
         assert path.read_text() == "mine"
 
 
-@pytest.mark.parametrize("name", [name for name in TEMPLATES if name not in ("plain", "claude_agent_sdk")])
+@pytest.mark.parametrize("name", [name for name in TEMPLATES if name not in ("plain", "claude_agent_sdk", "adk_ts")])
 def test_what_a_template_writes_passes(proctor_process: Command, project: Path, name: str) -> None:
     _require(name)
     (project / "agents.py").unlink()  # of the same name as a package of a framework

@@ -11,6 +11,7 @@ import functools
 import inspect
 import json
 import logging
+import re
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -37,6 +38,7 @@ REFERENCE_HELP = (
 )
 _AGENT_KEYS = ("http", "chat", "command", "python")
 _CALL_SUFFIX = "()"
+_JAVASCRIPT = re.compile(r"(?!(?:https?|cmd|serve):)\S+\.[cm]?[jt]sx?(?::\w+)?(?:\(\))?")
 _PREFIXES = ("http://", "https://", "cmd:", "serve:")
 
 
@@ -46,6 +48,7 @@ def resolve_agent(reference: Json | object, base: Path | None = None) -> BaseAge
         raise UsageError(f"no agent is set; {REFERENCE_HELP}")
     agent: BaseAgent | None
     if isinstance(reference, str):
+        _refuse_javascript(reference.strip())
         agent = _from_text(reference.strip(), base) or _from_plugins(reference, base)
     elif isinstance(reference, Mapping):
         agent = _from_mapping(reference, base) or _from_plugins(reference, base)
@@ -72,6 +75,7 @@ def check_agent(reference: Json | object, base: Path | None = None) -> BaseAgent
     if isinstance(reference, str) and reference.strip().startswith("{"):
         reference = _parse_json(reference.strip())
     if isinstance(reference, str) and is_python_reference(reference.strip()):
+        _refuse_javascript(reference.strip())
         locate(reference.strip().removesuffix(_CALL_SUFFIX), base)
         return None
     kind = agent_kind(reference)
@@ -92,6 +96,18 @@ def check_agent(reference: Json | object, base: Path | None = None) -> BaseAgent
 def is_python_reference(text: str) -> bool:
     """Whether the text is a reference to Python code, such as `app.py:agent`."""
     return is_reference(text.removesuffix(_CALL_SUFFIX)) and not text.lower().startswith(_PREFIXES)
+
+
+def _refuse_javascript(text: str) -> None:
+    """Raise `UsageError` with how to test it if the reference is to a file in JavaScript or TypeScript."""
+    if _JAVASCRIPT.fullmatch(text) is None:
+        return
+    loader = "--import tsx " if ".ts" in text or ".mts" in text or ".cts" in text else ""
+    raise UsageError(
+        f"{text!r} is JavaScript, which Proctor tests as a program. For an ADK agent, `proctor init --template adk_ts` "
+        f'writes a bridge; then use --agent "serve:node {loader}proctor-bridge.cjs {text}". Any other program can be '
+        "an HTTP service that listens at $PORT (serve:COMMAND) or answer on standard output (cmd:COMMAND)"
+    )
 
 
 def _from_text(text: str, base: Path | None) -> BaseAgent | None:

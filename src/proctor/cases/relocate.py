@@ -28,6 +28,24 @@ def relocate(suite: Suite, folder: Path) -> Suite:
     )
 
 
+def absolute_agent(agent: Json, folder: Path) -> Json:
+    """The reference of an agent that is written in a file in `folder`, as it is found from any folder."""
+    if isinstance(agent, str):
+        kind, colon, command = agent.partition(":")
+        if colon and kind in ("cmd", "serve"):
+            return {"command": command, "cwd": str(folder), "serve": kind == "serve", "name": command}
+        where, colon, name = agent.rpartition(":")
+        is_here = colon and where.endswith(".py") and (folder / where).is_file()
+        return f"{folder / where}:{name}" if is_here else agent
+    if isinstance(agent, Mapping) and isinstance(agent.get("python"), str):
+        return {**agent, "python": absolute_agent(agent["python"], folder)}
+    if isinstance(agent, Mapping) and isinstance(agent.get("command"), Mapping):
+        return {"command": {**agent["command"], "cwd": str(folder / (agent["command"].get("cwd") or ""))}}
+    if isinstance(agent, Mapping) and "command" in agent:
+        return {**agent, "cwd": str(folder / (agent.get("cwd") or ""))}
+    return agent
+
+
 class _Move:
     """Rewrites references relative to `old` as references relative to `new`."""
 

@@ -42,12 +42,21 @@ class Template:
     """The folder of a plugin's template, as `package:folder`."""
     has_schema: bool = True
     """Whether it includes the JSON schema of native suites."""
+    install: str = ""
+    """A command that installs what it needs, if that is not a Python package."""
 
 
 def _plugin_templates() -> dict[str, Template]:
     """The templates of the shipped tools."""
     return {
-        item.name: Template(item.summary, item.test_arguments, item.shares, folder=item.folder, has_schema=False)
+        item.name: Template(
+            item.summary,
+            item.test_arguments,
+            item.shares,
+            folder=item.folder,
+            has_schema=False,
+            install=item.install,
+        )
         for plugin in shipped_plugins()
         for item in plugin.templates
     }
@@ -103,9 +112,18 @@ def command(folder: Path, name: str, ci: str | None) -> int:
         say("replace OWNER in that file with the GitHub account that hosts Proctor")
     if missing := _missing(template):
         say(f"install what it needs: pip install {' '.join(missing)}")
+    if template.install:
+        say(f"install what it needs: {_in_folder(template.install, folder)}")
+    if template.install:  # its project file has to be found from the working folder
+        say(f"now run: {_in_folder(shlex.join(['proctor', 'test', *_expand_paths(template.paths, Path())]), folder)}")
+        return 0
     words = ["pytest", str(folder)] if name == "pytest" else ["proctor", "test", *_expand_paths(template.paths, folder)]
     say(f"now run: {shlex.join(words)}")
     return 0
+
+
+def _in_folder(command: str, folder: Path) -> str:
+    return command if folder == Path() else f"(cd {shlex.quote(str(folder))} && {command})"
 
 
 def _expand_paths(words: Sequence[str], folder: Path) -> list[str]:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from proctor.base.errors import UsageError
-from proctor.cases.formats import default_folder
+from proctor.cases.formats import default_folder, format_named
 from proctor.cases.formats.loading import load
 from proctor.cases.suite import Case, EvaluatorSpec, Settings, Suite, Turn, with_complete_evaluators
 from proctor.cli import suggestions
@@ -42,6 +42,7 @@ from proctor.cli.output import reserve_stdout, run_and_report, say
 from proctor.cli.selection import CaseSelection, case_selection, paths_argument
 from proctor.config import Configuration
 from proctor.gate.settings import GateSettings
+from proctor.plugins import load as load_target
 from proctor.plugins import shipped_plugins
 from proctor.reporting.reporters import refuse_overwriting
 from proctor.reporting.terminal.progress import print_loading
@@ -74,6 +75,7 @@ class TestOptions:
     paths: tuple[str, ...]
     selection: CaseSelection
     agents: tuple[str, ...]
+    initial_session: Path | None
     evaluators: tuple[str, ...]
     judge: str | None
     fast: bool
@@ -177,8 +179,15 @@ class TestOptions:
     group=AGENT_AND_JUDGE,
     multiple=True,
     metavar="[NAME=]REF",
-    help="Test this agent instead of the one the suite names: file.py:name, a URL or cmd:COMMAND. Repeat to compare "
-    "agents.",
+    help="Test this agent instead of the one the suite names: file.py:name, a URL, cmd:COMMAND, or serve:COMMAND for a "
+    "program that starts an HTTP service. Repeat to compare agents.",
+)
+@option(
+    "--initial-session",
+    group=AGENT_AND_JUDGE,
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    metavar="FILE",
+    help="JSON file with the state in which every conversation starts, for suites in ADK's legacy format.",
 )
 @option(
     "-e",
@@ -326,7 +335,7 @@ def command(score_on_workers: bool, no_open: bool, **values: Any) -> int:
         is_watched = not options.quiet and is_terminal(stream)
         if is_watched:
             print_loading(stream, options.paths)
-        suites = _suites(files, options.evaluators)
+        suites = configuration.with_agent(_suites(files, options))
         if is_watched:
             print_loading(stream, _agents(options, suites))
     refuse_overwriting(options.reports, _files_read(options, configuration, suites))
@@ -402,15 +411,28 @@ def _plan(options: TestOptions, request: RunRequest) -> int:
     return 0
 
 
-def _suites(files: list[str], evaluators: tuple[str, ...]) -> list[Suite]:
+def _suites(files: list[str], options: TestOptions) -> list[Suite]:
     suites = load(files or [default_folder()])
+    if options.initial_session is not None:
+        suites = with_initial_session(suites, options.initial_session)
     for suite in suites:
         for warning in suite.warnings:
             say(f"warning: {warning}", err=True)
-    if not evaluators:
+    if not options.evaluators:
         return suites
-    extra = parse_evaluators(evaluators)
+    extra = parse_evaluators(options.evaluators)
     return [_with_evaluators(suite, extra) for suite in suites]
+
+
+def with_initial_session(suites: list[Suite], path: Path) -> list[Suite]:
+    """The suites with the session in a file; raises `UsageError` for a format whose cases have their own."""
+    changed = []
+    for suite in suites:
+        format_ = format_named(suite.format)
+        if format_ is None or format_.with_session is None:
+            raise UsageError(f"{suite.path} cannot be combined with --initial-session; write `state` into its cases")
+        changed.append(load_target(format_.with_session)(suite, path))
+    return changed
 
 
 def _with_evaluators(suite: Suite, extra: tuple[EvaluatorSpec, ...]) -> Suite:

@@ -28,6 +28,7 @@ class SessionSettings:
         config.add_cleanup(variables.close)
         store = config.getoption("proctor_store")
         self.config = config
+        self._project_agent = project.agent
         self.reuse: bool = config.getoption("proctor_reuse") or config.getini("proctor_reuse")
         self.folder = Path.cwd() / store if store else config.rootpath / project.store(None)
         self.options = project.run_options(
@@ -45,8 +46,8 @@ class SessionSettings:
 
     @functools.cached_property
     def default_agent(self) -> BaseAgent | None:
-        """The agent of the ini file, for suites without one."""
-        reference = self.config.getini("proctor_agent")
+        """The agent of the ini file, or of the project file, for suites without one."""
+        reference = self.config.getini("proctor_agent") or self._project_agent
         return resolve_agent(reference, self.config.rootpath) if reference else None
 
     def has_agent_for(self, suite_agent: Any) -> bool:

@@ -100,6 +100,17 @@ def test_text_parts_are_joined_and_thoughts_left_out(tmp_path: Path) -> None:
     assert suite.cases[0].turns[0].expected.output == "One\nTwo"
 
 
+@pytest.mark.parametrize(
+    ("parts", "output"),
+    [([{"text": ""}], ""), ([], ""), ([{"functionCall": {"name": "f", "args": {}}}], UNSET), ([{"text": None}], UNSET)],
+)
+def test_an_empty_response_is_expected_and_one_without_text_is_not(tmp_path: Path, parts: Any, output: Any) -> None:
+    response = {"role": "model", "parts": parts}
+    turn = docs.turn(finalResponse=response, intermediateData=docs.tools(docs.TRACK))
+    suite = docs.read(tmp_path, docs.case("quiet", turn))
+    assert suite.cases[0].turns[0].expected.output == output
+
+
 def test_nulls_as_adk_python_dumps_them_mean_absence(tmp_path: Path) -> None:
     part = {"video_metadata": None, "thought": None, "inline_data": None, "function_call": None}
     data = docs.case(

@@ -48,6 +48,8 @@ class ContentText:
     calls: tuple[ExpectedCall, ...] = ()
     thoughts: str = ""
     """The texts that the model marked as thoughts."""
+    is_empty: bool = False
+    """Whether it is an empty text: nothing but empty texts, or a list without parts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +89,7 @@ def read_content(document: Document, data: Json, pointer: Pointer, role: str) ->
         other_parts=tuple(kind for part in parts for kind in part.other_parts),
         calls=tuple(part.call for part in parts if part.call is not None),
         thoughts="\n".join(part.thought for part in parts if part.thought),
+        is_empty=fields.items("parts") is not None and all(part.text == "" and not part.other_parts for part in parts),
     )
 
 

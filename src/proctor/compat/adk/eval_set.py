@@ -132,7 +132,7 @@ def read_turn(document: Document, data: Json, pointer: Pointer) -> Turn:
         document.problem(pointer, "needs 'userContent' (the user's message)")
     elif user is not None:
         _check_user(fields, user)
-    output = UNSET if response is None or response.text is None else response.text
+    output = UNSET if response is None or (response.text is None and not response.is_empty) else response.text or ""
     turn = Turn(
         input="" if user is None else user.text or "",
         expected=Expected(output=output, tools=tool_use.calls),

@@ -139,8 +139,7 @@ def read_files(
         raise UsageError(f"there are no *{TEST_FILE_SUFFIX} files in {path}")
     suites = load(files)
     if initial_session_file is not None:
-        session = _read_session_file(Path(initial_session_file))
-        suites = [_with_session(suite, session) for suite in suites]
+        suites = [with_session_file(suite, Path(initial_session_file)) for suite in suites]
     if announce:
         _emit_warnings(suites)
     return suites
@@ -223,6 +222,11 @@ def _read_session_file(path: Path) -> _Session:
     state, names = read_session(Fields(document, data, camel=True))
     document.finish()
     return state, as_extra(names)
+
+
+def with_session_file(suite: Suite, path: Path) -> Suite:
+    """The suite of a legacy file with the session in the file `path`."""
+    return _with_session(suite, _read_session_file(path))
 
 
 def _with_session(suite: Suite, session: _Session) -> Suite:

@@ -20,6 +20,7 @@ PLUGIN = Plugin(
             keys=SET_KEYS,
             case_keys=ROW_KEYS - {"reference"} | {"expected_intermediate_agent_responses"},
             companions=(CONFIG_NAME,),
+            with_session="proctor.compat.adk.evaluation_inputs:with_session_file",
             refusal=refuse_result,
         )
     ],
@@ -48,6 +49,13 @@ PLUGIN = Plugin(
             folder="proctor.compat.adk:template",
             test_arguments=("@evaluation", "--agent", "@agent.py:agent"),
             shares=("agent.py",),
-        )
+        ),
+        Template(
+            name="adk_ts",
+            summary="an ADK agent in TypeScript, with Vitest",
+            folder="proctor.compat.adk:template_ts",
+            test_arguments=("@evaluation",),
+            install="npm install",
+        ),
     ],
 )
