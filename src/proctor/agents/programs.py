@@ -57,7 +57,7 @@ class Program:
 
 
 class Process:
-    """A running program; its stderr is read all the time, and its stdout by whoever needs it."""
+    """A running program; its stderr is read all the time, its stdout when a method here is called."""
 
     def __init__(self, program: Program, process: asyncio.subprocess.Process, mark: str) -> None:
         self.program = program
