@@ -6,6 +6,7 @@ package that is really installed is used instead, unless its name ends with a `!
 
 from __future__ import annotations
 
+import builtins
 import difflib
 import importlib
 import re
@@ -140,7 +141,8 @@ class Alias(ModuleType):
 
     def __getattr__(self, name: str) -> Any:
         if name == "__all__":
-            return [*importlib.import_module(self._homes[0]).__all__]
+            names = importlib.import_module(self._homes[0]).__all__
+            return [name for name in names if not hasattr(builtins, name)]  # such as HoloDeck's FileNotFoundError
         if not name.startswith("_") or name == "__version__":
             for home in map(importlib.import_module, self._homes):
                 if name in home.__all__:

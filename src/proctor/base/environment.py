@@ -32,13 +32,13 @@ def env_files(*folders: Path) -> list[Path]:
 
 
 @contextlib.contextmanager
-def environment_from(files: Iterable[Path]) -> Iterator[None]:
-    """Set the variables of files that the environment does not have, for as long as the context lasts.
+def environment_from(files: Iterable[Path], variables: Mapping[str, str] | None = None) -> Iterator[None]:
+    """Set variables and those of files that the environment does not have, for as long as the context lasts.
 
     The first file that has a variable wins. Contexts may overlap: a variable is removed by the last of them. Nothing
     stays in the environment of the process, but secrets are remembered, so that they are masked wherever they turn up.
     """
-    names = _set(_read_all(files))
+    names = _set({**_read_all(files), **(variables or {})})
     try:
         yield
     finally:

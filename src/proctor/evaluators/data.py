@@ -12,7 +12,7 @@ from proctor.base.json_data import Json, to_text
 from proctor.cases.suite import NamedData
 from proctor.evaluators.declaration import evaluator
 from proctor.evaluators.evaluable import Evaluable
-from proctor.evaluators.evaluation import Evaluation, NothingToCompare
+from proctor.evaluators.evaluation import UNREADABLE, Evaluation, NothingToCompare
 from proctor.evaluators.json_diff import (
     NUMBER_SCORERS,
     STRING_SCORERS,
@@ -88,9 +88,8 @@ class Numeric:
             output, separators=self.accept_thousands_separators, percent=self.accept_percent, currency=False
         )
         if actual is None:
-            return Evaluation(
-                0.0, f"{expected_but_got(expectation, output)}, which is not a number{self._hint(output)}"
-            )
+            reason = f"{expected_but_got(expectation, output)}, which is not a number{self._hint(output)}"
+            return Evaluation(0.0, reason, {UNREADABLE: True})
         allowed = max(self.absolute_tolerance, self.relative_tolerance * abs(expected))
         off = abs(actual - expected)
         # Rounding noise does not count: 0.3 - 0.2 is a little more than 0.1.

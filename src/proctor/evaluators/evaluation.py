@@ -51,6 +51,8 @@ class Evaluator(Protocol):
     def __call__(self, evaluable: Evaluable, /) -> EvaluatorResult | Awaitable[EvaluatorResult]: ...
 
 
+UNREADABLE = "unreadable"
+"""The detail of a score of 0 for an answer in which there was nothing to compare, such as a number."""
 UNCLAMPED = "unclamped_score"
 """The detail that holds the original score if it was out of range."""
 

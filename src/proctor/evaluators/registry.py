@@ -115,9 +115,12 @@ def _select_outputs(name: str | None, selector: Selector | None, outputs: Sequen
         raise InvalidScore(f"scores the output {name!r}, which the agent did not return; it returned {names}")
     if selector is None:
         return chosen
-    value = selector.find(as_data(collapse(chosen)))
+    data = as_data(collapse(chosen))
+    value = selector.find(data)
     if value is UNSET:
-        raise OutputMissing(f"the answer has no value at {selector.text}")
+        if isinstance(data, str):
+            raise OutputMissing(f"the answer is not JSON, so {selector.text!r} was not found in it")
+        raise OutputMissing(f"{selector.text!r} was not found in the answer")
     return (NamedData(selector.text, value),)
 
 

@@ -25,6 +25,7 @@ from proctor.cases.suite import TOOL_EVALUATORS, Case, Suite
 from proctor.cases.threshold import passes
 from proctor.evaluators.evaluation import (
     UNCLAMPED,
+    UNREADABLE,
     Evaluable,
     Evaluation,
     EvaluationPending,
@@ -201,7 +202,7 @@ def _score_inline(job: _Job, watchdog: Watchdog, warnings: list[str]) -> Score:
         watchdog.forget(task)
         return _missing_score(job, InvalidScore(f"gave no score within {timeout:g} s"), clock)
     except OutputMissing as error:
-        return _score_from(job, Evaluation(0.0, str(error)), clock, warnings)
+        return _score_from(job, Evaluation(0.0, str(error), {UNREADABLE: True}), clock, warnings)
     except (Exception, SystemExit) as error:
         return _missing_score(job, error, clock)
 
@@ -217,7 +218,7 @@ async def _score_in_background(job: _Job, scoring: ScoringContext, warnings: lis
         except Cancelled:
             return _missing_score(job, InvalidScore("cancelled itself"), clock)
         except OutputMissing as error:
-            return _score_from(job, Evaluation(0.0, str(error)), clock, warnings)
+            return _score_from(job, Evaluation(0.0, str(error), {UNREADABLE: True}), clock, warnings)
         except asyncio.CancelledError:
             raise
         except BaseException as error:  # such as GeneratorExit: whatever an evaluator raises only affects its score

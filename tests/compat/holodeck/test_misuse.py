@@ -227,7 +227,7 @@ def processor(came: Any) -> Any:
 @pytest.mark.parametrize(
     ("came", "complaint"),
     [
-        (ValueError("torn"), "ValueError: torn"),
+        (ValueError("torn"), "File processing error: torn"),
         (None, "returned NoneType, which has no text"),
         (type("P", (), {"error": "locked", "markdown_content": ""}), "locked"),
     ],

@@ -10,7 +10,6 @@ from declared_projects import project
 
 from proctor.base.errors import InvalidSuite
 from proctor.cases.formats.loading import load
-from proctor.compat.holodeck.agent_reader import UNUSED_KEYS
 from proctor.running.plan import make_plan
 from proctor.running.settings import RunOptions
 
@@ -20,6 +19,16 @@ CLAUDE = {"provider": "anthropic", "name": "m", "endpoint": "http://127.0.0.1:1"
 STORE = {"name": "t", "type": "vectorstore", "source": "faq.md", "embedding_model": "e"}
 SERVER = {"name": "t", "type": "mcp", "transport": "http", "url": "http://127.0.0.1:1/mcp"}
 TREE = {"name": "t", "type": "hierarchical_document", "source": "faq.md"}
+CLAUDE_CODE = {
+    "bash": {"enabled": True},
+    "file_system": {"read": True},
+    "web_search": True,
+    "agents": {"helper": {"description": "Helps.", "prompt": "Help."}},
+    "setting_sources": ["project"],
+    "allowed_tools": ["Read"],
+}
+"""What only Claude Code can do; the SDK is not installed here."""
+SERVED = ("max_concurrent_sessions", "session_memory_estimate_mib")
 UNSAMPLED = ("temperature", "max_tokens", "top_p", "api_version")
 
 
@@ -28,8 +37,7 @@ def _embedder(key: str, value: Any) -> dict[str, Any]:
 
 
 REFUSED: dict[tuple[str, str], tuple[dict[str, Any], str]] = {
-    ("model", "auth_provider"): ({"model": {**MODEL, "auth_provider": "bedrock"}}, "auth_provider is not"),
-    ("embedding_provider", "auth_provider"): (_embedder("auth_provider", "vertex"), "auth_provider is not"),
+    ("model", "auth_provider"): ({"model": {**CLAUDE, "auth_provider": "bedrock"}}, "needs Claude Code: pip install"),
     **{("embedding_provider", key): (_embedder(key, 1), f"{key} does not apply") for key in UNSAMPLED[:3]},
     ("embedding_provider", "api_version"): (_embedder("api_version", "1"), "api_version does not apply"),
     ("evaluations.model", "auth_provider"): (
@@ -37,8 +45,11 @@ REFUSED: dict[tuple[str, str], tuple[dict[str, Any], str]] = {
                          "model": {**MODEL, "auth_provider": "bedrock"}}},
         "auth_provider is not",
     ),
-    **{("claude", key): ({"model": CLAUDE, "claude": {key: 1}}, f"claude.{key} is not") for key in UNUSED_KEYS},
-    **{("openai", key): ({"openai": {key: 1}}, f"openai.{key} is not") for key in UNUSED_KEYS},
+    ("claude", "permission_mode"): (
+        {"model": CLAUDE, "claude": {"permission_mode": "acceptAll"}}, "add 'i_understand_this_is_unsafe: true'"
+    ),
+    **{("claude", key): ({"model": CLAUDE, "claude": {key: value}}, f"claude.{key} needs Claude Code: pip install")
+       for key, value in CLAUDE_CODE.items()},
     ("tools.vectorstore", "record_prefix"): ({"tools": [{**STORE, "record_prefix": "r"}]}, "record_prefix is not"),
     ("tools.mcp", "load_tools"): ({"tools": [{**SERVER, "load_tools": False}]}, "load_tools is false"),
     ("tools.mcp", "load_prompts"): ({"tools": [{**SERVER, "load_prompts": True}]}, "load_prompts is true"),
@@ -49,6 +60,29 @@ REFUSED: dict[tuple[str, str], tuple[dict[str, Any], str]] = {
 
 WARNED: dict[tuple[str, str], tuple[dict[str, Any], str]] = {
     ("agent", "observability"): ({"observability": {"enabled": True}}, "has no effect"),
+    ("model", "auth_provider"): ({"model": {**MODEL, "auth_provider": "bedrock"}}, "has no effect on models of openai"),
+    **{("claude", key): ({"model": CLAUDE, "claude": {key: 100}}, "only on an agent that is served") for key in SERVED},
+    **{("openai", key): ({"openai": {key: 100}}, "only on an agent that is served") for key in SERVED},
+    ("claude", "disable_default_hooks"): (
+        {"model": CLAUDE, "claude": {"disable_default_hooks": True}},
+        "Proctor adds no hooks",
+    ),
+    ("openai", "disable_default_hooks"): ({"openai": {"disable_default_hooks": True}}, "Proctor adds no hooks"),
+    ("openai", "disable_subprocess_env_scrub"): ({"openai": {"disable_subprocess_env_scrub": True}}, "sees only PATH"),
+    ("openai", "max_budget_usd"): ({"openai": {"max_budget_usd": 3}}, "limit the cost of the run with --budget"),
+    ("claude", "max_budget_usd"): (
+        {"model": CLAUDE, "claude": {"max_budget_usd": 0.5}},
+        "limit the cost of the run with --budget",
+    ),
+    ("claude", "permission_mode"): (
+        {"model": CLAUDE, "claude": {"permission_mode": "acceptEdits"}},
+        "only with Claude Code",
+    ),
+    ("claude", "working_directory"): ({"model": CLAUDE, "claude": {"working_directory": "."}}, "only with Claude Code"),
+    ("claude.bash", "allow_unsafe"): (
+        {"model": CLAUDE, "claude": {"bash": {"enabled": False, "allow_unsafe": True}}},
+        "excluded_commands",
+    ),
     ("agent", "deployment"): ({"deployment": {"port": 1}}, "has no effect"),
     ("tools.mcp", "registry_name"): ({"tools": [{**SERVER, "registry_name": "r"}]}, "has no effect"),
     ("tools.mcp", "description"): ({"tools": [{**SERVER, "description": "d"}]}, "the server describes its tools"),
@@ -87,3 +121,18 @@ def test_a_key_that_changes_nothing_in_a_test_is_warned_about(tmp_path: Path, le
     found, warnings = problems_and_warnings(tmp_path, more)
     assert found == []
     assert any(key in warning and complaint in warning for warning in warnings), warnings
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        {"bash": {"enabled": False, "excluded_commands": ["rm"]}},
+        {"file_system": {"read": False, "write": False, "edit": False}},
+        {"web_search": False},
+        {"agents": {}},
+        {"setting_sources": []},
+        {"i_understand_this_is_unsafe": True},
+    ],
+)
+def test_what_is_turned_off_needs_nothing(tmp_path: Path, block: dict[str, Any]) -> None:
+    assert problems_and_warnings(tmp_path, {"model": CLAUDE, "claude": block}) == ([], [])

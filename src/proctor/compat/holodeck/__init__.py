@@ -8,6 +8,7 @@ and imported on first use.
 
 from __future__ import annotations
 
+import builtins
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,9 @@ _API = "proctor.compat.holodeck.api"
 
 def __getattr__(name: str) -> Any:
     api = import_module(_API)
-    if name == "__all__" or name in api.__all__:
+    if name == "__all__":  # without names such as FileNotFoundError, which a star import must not replace
+        return [name for name in api.__all__ if not hasattr(builtins, name)]
+    if name in api.__all__:
         return getattr(api, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

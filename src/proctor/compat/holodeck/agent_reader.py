@@ -30,7 +30,9 @@ from proctor.compat.holodeck.agent_spec import (
     model_spec,
     tool_name,
 )
-from proctor.compat.holodeck.backend_choice import PYDANTIC_AI, BackendChoice, choose_backend
+from proctor.compat.holodeck.backend_choice import CLAUDE, PYDANTIC_AI, BackendChoice, choose_backend
+from proctor.compat.holodeck.claude_code import ClaudeCodeSpec, claude_code_keys, claude_code_spec, own_tool
+from proctor.compat.holodeck.enums import AuthProvider
 from proctor.compat.holodeck.models import AgentDescription, ClaudeConfig, OpenAIConfig, VectorstoreTool, VendorConfig
 from proctor.compat.holodeck.passages import searchable_files
 from proctor.compat.holodeck.tool_reader import ToolReader, schema_problem
@@ -71,7 +73,7 @@ class _AgentReader:
         agent, problems = self.agent, self.problems
         if self.backend.problem:
             problems.add(("backend",), self.backend.problem)
-        model = model_spec(agent.model, ("model",), problems)
+        model = model_spec(agent.model, ("model",), problems, is_agent=True)
         if model is not None and (missing := self._missing(model)):
             problems.add(("model",), f"cannot be used: {missing}")
         embedder = None
@@ -87,6 +89,11 @@ class _AgentReader:
         for index, server in enumerate(agent.mcp_servers):
             tools.read_server(server, ("mcp_servers", index), server.folder)
         schema = self._response_schema()
+        claude_code = None
+        if self.backend.name == CLAUDE:
+            claude_code = claude_code_spec(agent, self.base, problems)
+        for place in () if claude_code is not None else claude_code_keys(agent):
+            problems.add(place, _needs_claude_code(agent))
         vendor_options = VendorOptions() if model is None else self._vendor_options(model, tool_names(tools))
         if model is None or instructions is None or problems.items:
             return None
@@ -97,12 +104,15 @@ class _AgentReader:
             tuple(tools.tools),
             tuple(tools.servers),
             schema,
+            claude_code,
             vendor_options,
-            _fingerprint(data, model, instructions, schema, tools),
+            _fingerprint(data, model, instructions, schema, tools, claude_code),
         )
 
     def _missing(self, model: ModelSpec) -> str | None:
         """What is missing to call the model; an SDK does not need our model library."""
+        if self.agent.model.auth_provider not in (None, AuthProvider.api_key) and model.provider == "anthropic":
+            return None
         return missing_requirement(model) if self.backend.name == PYDANTIC_AI else missing_key(model)
 
     def _instructions(self) -> str | None:
@@ -157,9 +167,6 @@ class _AgentReader:
             if model.provider not in providers:
                 self.problems.add((key,), f"does not apply to models of {model.provider}")
                 continue
-            for name, instead in UNUSED_KEYS.items():
-                if getattr(block, name) is not None:
-                    self.problems.add((key, name), f"is not supported; {instead}")
             options = vendor_options(block)
             if not self.problems.items:
                 self._check_permissions(key, options, tools)
@@ -168,7 +175,7 @@ class _AgentReader:
     def _check_permissions(self, key: str, options: VendorOptions, tools: Sequence[str]) -> None:
         """Report allowed tools that do not exist, and disallowed ones that look like a typo."""
         for name in options.allowed_tools or ():
-            if not _has_tool(name, tools):
+            if not _has_tool(name, tools) and not (key == "claude" and own_tool(name)):
                 message = f"allows {name!r}, which the agent does not have{did_you_mean(name, tools)}"
                 self.problems.add((key,), message)
         for name in options.disallowed_tools:
@@ -177,28 +184,25 @@ class _AgentReader:
                 self.problems.add((key,), f"disallows {name!r}, which the agent does not have{suggestion}")
 
 
-UNUSED_KEYS = {
-    "max_budget_usd": "limit the cost of the whole run with --budget",
-    "permission_mode": "a test has nobody to ask for permission",
-    "agents": "sub-agents cannot be described in a file; name an agent in Python with 'agent' instead",
-    "setting_sources": "the settings of the person who runs the tests would change the results",
-    "bash": "add a tool to the agent instead",
-    "file_system": "add a tool to the agent instead",
-    "web_search": "add a tool to the agent instead",
-}
-"""Keys of the blocks `claude` and `openai` that have no effect, and what to do instead."""
+def _needs_claude_code(agent: AgentDescription) -> str:
+    """Why a key that needs Claude Code cannot be used."""
+    if agent.backend is not None:
+        return f"needs Claude Code, which {agent.backend} does not have; remove 'backend'"
+    if agent.model.provider not in CLAUDE_BLOCK_PROVIDERS:
+        return f"needs Claude Code, which does not run models of {agent.model.provider}"
+    return f"needs Claude Code: pip install {CLAUDE}"
 
 
 def vendor_options(block: VendorConfig) -> VendorOptions:
     """The options of a vendor's block, as the builders need them."""
-    allowed, denied, thinking = None, list(block.disallowed_tools), None
+    allowed, denied, thinking = None, list(block.disallowed_tools or ()), None
     if isinstance(block, ClaudeConfig):
-        allowed = block.allowed_tools
+        allowed = _allowed_tools(block)
         if block.extended_thinking is not None and block.extended_thinking.enabled:
             thinking = block.extended_thinking.budget_tokens
     elif isinstance(block, OpenAIConfig) and block.permissions is not None:
         allowed = block.permissions.allowed_tools
-        denied += block.permissions.disallowed_tools
+        denied += block.permissions.disallowed_tools or ()
     return VendorOptions(
         max_turns=block.max_turns,
         effort=block.effort,
@@ -207,6 +211,13 @@ def vendor_options(block: VendorConfig) -> VendorOptions:
         allowed_tools=None if allowed is None else tuple(allowed),
         disallowed_tools=tuple(denied),
     )
+
+
+def _allowed_tools(block: ClaudeConfig) -> list[str] | None:
+    """The allowed tools of the file; a list with nothing but tools of Claude Code does not restrict them."""
+    if not block.allowed_tools:
+        return block.allowed_tools
+    return [name for name in block.allowed_tools if not own_tool(name)] or None
 
 
 def tool_names(tools: ToolReader) -> list[str]:
@@ -220,9 +231,18 @@ def _has_tool(name: str, tools: Sequence[str]) -> bool:
     return name in tools or name.startswith(tuple(begin for begin in tools if begin.endswith("__")))
 
 
-def _fingerprint(data: Json, model: ModelSpec, instructions: str, schema: Json, tools: ToolReader) -> str:
+def _fingerprint(
+    data: Json,
+    model: ModelSpec,
+    instructions: str,
+    schema: Json,
+    tools: ToolReader,
+    claude_code: ClaudeCodeSpec | None,
+) -> str:
     """Changes with everything that affects the agent's behavior; of keys, only their variable is included."""
     parts: list[Any] = [to_json(data), instructions, schema]
+    if claude_code is not None and claude_code.agents:
+        parts.append(to_json(claude_code.agents))  # their prompts may be in files
     parts.append([model.name, model.base_url, model.temperature, model.top_p, model.max_tokens])
     parts += [source_fingerprint(spec.function) for spec in tools.tools if isinstance(spec, FunctionSpec)]
     parts += [_files_digest(spec.source) for spec in tools.tools if isinstance(spec, StoreSpec)]

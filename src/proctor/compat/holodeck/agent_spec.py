@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
 from proctor.base.environment import expand_with, unset_variable_message, variables_in
@@ -21,6 +21,9 @@ from proctor.compat.holodeck.models import LLMProvider
 from proctor.compat.holodeck.variables import MASKED
 from proctor.judging.provider_table import LIBRARY, PROVIDERS, parse_model_name, require_address
 from proctor.judging.providers import ModelSpec
+
+if TYPE_CHECKING:
+    from proctor.compat.holodeck.claude_code import ClaudeCodeSpec
 
 Transport = Literal["stdio", "http", "sse"]
 
@@ -140,6 +143,8 @@ class AgentSpec:
     tools: tuple[ToolSpec, ...] = ()
     servers: tuple[McpSpec, ...] = ()
     response_schema: Mapping[str, Json] | None = None
+    claude_code: ClaudeCodeSpec | None = None
+    """What Claude Code is started with, if it runs the agent."""
     vendor_options: VendorOptions = VendorOptions()
     fingerprint: str = ""
     """Changes with everything that affects the agent's behavior; contains no secret."""
@@ -166,11 +171,12 @@ class Problems:
 
 
 def model_spec(
-    model: LLMProvider, place: Pointer, problems: Problems, *, generates_text: bool = True
+    model: LLMProvider, place: Pointer, problems: Problems, *, generates_text: bool = True, is_agent: bool = False
 ) -> ModelSpec | None:
     """The model that a block describes; None if there are problems.
 
-    `generates_text` is False for an embedding model, which has no temperature and the like.
+    `generates_text` is False for an embedding model, which has no temperature and the like. Only the agent itself may
+    run on Claude Code, which has other ways to log in than an API key.
     """
     before = len(problems.items)
     for name in () if generates_text else ("temperature", "max_tokens", "top_p", "api_version"):
@@ -183,8 +189,8 @@ def model_spec(
     if model.api_key is not None and model.api_key.get_secret_value():
         key = expand_variables(model.api_key.get_secret_value(), (*place, "api_key"), problems)
     version = model.api_version and expand_variables(model.api_version, (*place, "api_version"), problems)
-    if model.auth_provider not in (None, "api_key"):
-        message = "is not supported; set provider to the service itself, such as bedrock"
+    if model.auth_provider not in (None, "api_key") and model.provider == "anthropic" and not is_agent:
+        message = "applies only to the agent itself; set provider to the service, such as bedrock"
         problems.add((*place, "auth_provider"), message)
     if len(problems.items) > before:
         return None

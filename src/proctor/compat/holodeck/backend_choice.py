@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from importlib import metadata
 
+from proctor.compat.holodeck.claude_code import claude_code_keys
 from proctor.compat.holodeck.models import (
     DEFAULT_MAX_TOKENS,
     DEFAULT_TEMPERATURE,
@@ -42,7 +43,11 @@ def choose_backend(agent: AgentDescription) -> BackendChoice:
     if agent.backend is not None:
         return BackendChoice(agent.backend, "backend", _pinned_problem(agent, agent.backend))
     provider = agent.model.provider
+    needs_claude_code = any(claude_code_keys(agent))
     preferred = CLAUDE if provider in CLAUDE_PROVIDERS else OPENAI if provider in OPENAI_PROVIDERS else PYDANTIC_AI
+    if needs_claude_code and provider in CLAUDE_PROVIDERS | {"ollama"} and is_installed(CLAUDE):
+        keys = ", ".join(".".join(map(str, key)) for key in claude_code_keys(agent))
+        return BackendChoice(CLAUDE, f"model.provider, and {keys}")
     if preferred == PYDANTIC_AI:
         return BackendChoice(preferred, "model.provider")
     if not is_installed(preferred):

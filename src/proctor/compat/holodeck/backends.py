@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,28 +20,10 @@ from proctor.cases.suite import Case, Suite, Turn
 from proctor.compat.holodeck.agent import HoloDeckAgent
 from proctor.compat.holodeck.agent_reader import read_agent
 from proctor.compat.holodeck.agent_spec import AgentSpec, FunctionSpec
+from proctor.compat.holodeck.errors import BackendInitError, BackendSessionError
 from proctor.compat.holodeck.models import Agent as AgentModel
 from proctor.compat.holodeck.reader import NAME, agent_suite, is_conversation
 from proctor.compat.holodeck.test_results import TokenUsage
-
-
-class BackendError(ProctorError):
-    """The base of errors of backends."""
-
-
-class BackendInitError(BackendError):
-    """A backend could not be created: a package, a key or part of the agent's description is missing or wrong."""
-
-
-class BackendSessionError(BackendError):
-    """A conversation could not continue."""
-
-    breaks_session = True
-    """Two of these in a row end the conversation; after one, the next turn is still sent."""
-
-
-class BackendTimeoutError(BackendError):
-    """A backend took too long."""
 
 
 @dataclass
@@ -84,8 +66,8 @@ def to_reply(result: Any) -> Reply:
     error = None
     if getattr(result, "is_error", False):
         error = str(getattr(result, "error_reason", None) or "the backend gave no reason")
-    results = _ToolResults(_list_field(result, "tool_results"))
-    calls = tuple(_tool_call(call, results) for call in _list_field(result, "tool_calls"))
+    pairs, _ = paired_calls(_list_field(result, "tool_calls"), _list_field(result, "tool_results"))
+    calls = tuple(call for call, _ in pairs)
     tokens: Any = getattr(result, "token_usage", None)
     input_tokens, output_tokens = getattr(tokens, "prompt_tokens", None), getattr(tokens, "completion_tokens", None)
     usage = Usage(input_tokens, output_tokens) if input_tokens or output_tokens else None
@@ -93,6 +75,18 @@ def to_reply(result: Any) -> Reply:
     if not isinstance(result.response, str | None):
         raise UnreadableReply(f"the response of the backend must be a string, not {type(result.response).__name__}")
     return Reply(result.response or "", calls, usage, structured=structured, raw=result, error=error)
+
+
+def paired_calls(
+    calls: Sequence[dict[str, Any]], results: Sequence[dict[str, Any]]
+) -> tuple[list[tuple[ToolCall, bool]], list[dict[str, Any]]]:
+    """Each call and whether it has a result, then the results that belong to no call."""
+    left = _ToolResults(list(results))
+    pairs = []
+    for call in calls:
+        result = left.take(str(call.get("name", "")), call.get("call_id"))
+        pairs.append((_tool_call(call, result or {}), result is not None))
+    return pairs, left.items
 
 
 def _list_field(result: Any, name: str) -> list[dict[str, Any]]:
@@ -107,21 +101,20 @@ class _ToolResults:
     """Results of tools, found by the call's id, or else by name in their order."""
 
     def __init__(self, results: list[dict[str, Any]]) -> None:
-        self._left = list(results)
+        self.items = list(results)
 
     def take(self, name: str, call_id: Any) -> dict[str, Any] | None:
-        matches = [item for item in self._left if call_id is not None and item.get("call_id") == call_id]
-        matches = matches or [item for item in self._left if item.get("name") == name and item.get("call_id") is None]
+        matches = [item for item in self.items if call_id is not None and item.get("call_id") == call_id]
+        matches = matches or [item for item in self.items if item.get("name") == name and item.get("call_id") is None]
         if not matches:
             return None
-        self._left.remove(matches[0])
+        self.items.remove(matches[0])
         return matches[0]
 
 
-def _tool_call(call: dict[str, Any], results: _ToolResults) -> ToolCall:
+def _tool_call(call: dict[str, Any], tool_result: dict[str, Any]) -> ToolCall:
     name, call_id = str(call.get("name", "")), call.get("call_id")
     arguments: Json = to_json(call.get("arguments", call.get("args")))
-    tool_result = results.take(name, call_id) or {}
     result, failed = to_json(tool_result.get("result")), bool(tool_result.get("is_error"))
     error = (result if isinstance(result, str) else to_text(result)) if failed else None
     id_text = None if call_id is None else str(call_id)
@@ -246,12 +239,15 @@ class BackendAgent(BaseAgent):
 
     reads_files = False
 
-    def __init__(self, backend: AgentBackend, name: str = "") -> None:
+    def __init__(self, backend: AgentBackend, name: str = "", timeout: float | None = None) -> None:
         self.backend = backend
+        self._timeout = timeout
         self.name = name or type(backend).__name__
         self.fingerprint = fingerprint(self.name, type(backend).__qualname__, "")
         self.tokens: dict[tuple[str, int], TokenUsage] = {}
         """The backend's own token counts, including its caches, by case id and turn index."""
+        self.errors: dict[tuple[str, int], str] = {}
+        """What the backend raised, in HoloDeck's words, by case id and turn index."""
 
     async def start(self) -> None:
         if hasattr(self.backend, "initialize"):
@@ -264,14 +260,25 @@ class BackendAgent(BaseAgent):
     async def session(self, case: Case) -> AsyncIterator[_BackendConversation]:
         """A case with one message uses `invoke_once`, as HoloDeck does; any other uses a session."""
         if not is_conversation(case) and case.scenario is None:
-            yield _BackendConversation(self.backend.invoke_once, case.id, self.tokens)
+            yield _BackendConversation(self, self.backend.invoke_once, case.id, self._single_error)
             return
         session = await _call(self.backend.create_session)
         try:
-            yield _BackendConversation(session.send, case.id, self.tokens)
+            yield _BackendConversation(self, session.send, case.id, _turn_error)
         finally:
             if hasattr(session, "close"):
                 await _call(session.close)
+
+    def _single_error(self, error: Exception) -> str:
+        """HoloDeck's words for what `invoke_once` raised."""
+        if isinstance(error, TimeoutError):
+            return "Agent invocation timeout" + (f" after {self._timeout:g}s" if self._timeout else "")
+        return f"Agent invocation error: {error}"
+
+
+def _turn_error(error: Exception) -> str | None:
+    """HoloDeck's word for a turn that took too long; anything else is described with its place in the user's code."""
+    return "timeout" if isinstance(error, TimeoutError) else None
 
 
 async def close_backend(backend: Any) -> None:
@@ -289,22 +296,31 @@ async def _call(method: Any, *arguments: Any) -> Any:
 
 
 class _BackendConversation:
-    """Sends the turns of a case and records the tokens that the backend counted."""
+    """Sends the turns of a case and records the tokens that the backend counted, and what it raised."""
 
-    def __init__(self, send: Any, case_id: str, tokens: dict[tuple[str, int], TokenUsage]) -> None:
+    def __init__(
+        self, agent: BackendAgent, send: Any, case_id: str, describe: Callable[[Exception], str | None]
+    ) -> None:
+        self._agent = agent
         self._send = send
         self._case_id = case_id
-        self._tokens = tokens
+        self._describe = describe
         self._turns = 0
 
     async def send(self, turn: Turn) -> Reply:
         place = self._case_id, self._turns
         self._turns += 1
         message = turn.input if isinstance(turn.input, str) else to_text(turn.input)
-        result = await _call(self._send, message)
+        self._agent.errors.pop(place, None)  # of an earlier attempt
+        try:
+            result = await _call(self._send, message)
+        except Exception as error:
+            if description := self._describe(error):
+                self._agent.errors[place] = description
+            raise
         tokens = getattr(result, "token_usage", None)
         if isinstance(tokens, TokenUsage) and tokens != TokenUsage.zero():
-            self._tokens[place] = tokens
+            self._agent.tokens[place] = tokens
         return to_reply(result)
 
 
@@ -323,7 +339,7 @@ class BackendSelector:
         description = suite.agent.get(NAME) if isinstance(suite.agent, Mapping) else None
         if description is None:
             raise BackendInitError(f"{suite.name} does not describe an agent: add 'model'")
-        with environment_from(suite.env_files):
+        with environment_from(suite.env_files, agent.written_keys if isinstance(agent, AgentModel) else None):
             try:
                 spec, choice = read_agent(description, suite.base)
             except InvalidSuite as error:

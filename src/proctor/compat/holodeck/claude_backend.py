@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 from proctor.agents.agent import Agent
@@ -11,6 +12,7 @@ from proctor.agents.frameworks.claude_agent_sdk import ClaudeAgent
 from proctor.base.errors import AgentFailed, one_line
 from proctor.base.json_data import to_text
 from proctor.compat.holodeck.agent_spec import AgentSpec, McpSpec
+from proctor.compat.holodeck.claude_code import ClaudeCodeSpec
 from proctor.compat.holodeck.tools import AgentTool, build_tools
 from proctor.judging.providers import ModelSpec
 
@@ -27,8 +29,8 @@ async def build_agent(spec: AgentSpec) -> AsyncIterator[Agent]:
 
 
 def build_options(spec: AgentSpec) -> Any:
-    """The SDK's options for the agent; the user's own settings are not read."""
-    from claude_agent_sdk import ClaudeAgentOptions, create_sdk_mcp_server
+    """The SDK's options for the agent. The user's own settings are read only if the file says so."""
+    from claude_agent_sdk import AgentDefinition, ClaudeAgentOptions, create_sdk_mcp_server
 
     tools = build_tools(spec, _ask)
     servers: dict[str, Any] = {server.name: _server_config(server) for server in spec.servers}
@@ -36,20 +38,25 @@ def build_options(spec: AgentSpec) -> Any:
         servers[SERVER_NAME] = create_sdk_mcp_server(SERVER_NAME, tools=[_tool(tool) for tool in tools])
     vendor_options = spec.vendor_options
     schema, tokens = spec.response_schema, vendor_options.thinking_tokens
+    claude_code = spec.claude_code or ClaudeCodeSpec(Path.cwd())
     return ClaudeAgentOptions(
         model=spec.model.model,
         system_prompt=spec.instructions,
-        tools=[],
+        tools=list(claude_code.tools),
         mcp_servers=servers,
-        allowed_tools=_allowed_tools(spec, tools),
-        disallowed_tools=list(vendor_options.disallowed_tools),
+        allowed_tools=[*_allowed_tools(spec, tools), *claude_code.rules],
+        disallowed_tools=[*vendor_options.disallowed_tools, *claude_code.denied],
+        permission_mode=claude_code.permission_mode,
+        agents={name: AgentDefinition(**agent) for name, agent in claude_code.agents.items()} or None,
+        cwd=claude_code.folder,
+        max_budget_usd=claude_code.max_budget_usd,
         max_turns=vendor_options.max_turns,
         fallback_model=vendor_options.fallback_model,
         effort=vendor_options.effort,
         thinking=None if tokens is None else {"type": "enabled", "budget_tokens": tokens},
         output_format=None if schema is None else {"type": "json_schema", "schema": dict(schema)},
-        setting_sources=[],
-        env=_environment(spec.model),
+        setting_sources=list(claude_code.setting_sources),
+        env={**_environment(spec.model), **claude_code.environment},
     )
 
 

@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import os
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from proctor.base.documents import Document
-from proctor.base.environment import environment_from
-from proctor.base.errors import InvalidSuite, Problem
+from proctor.base.environment import environment_from, expand, read_env_file
+from proctor.base.errors import InvalidSuite, Problem, UsageError
 from proctor.base.source import read_error, read_text
+from proctor.cases.validation import validate
+from proctor.compat.holodeck.errors import ConfigError
 from proctor.compat.holodeck.models import Agent, ExecutionConfig
 from proctor.compat.holodeck.reader import AGENT_KEYS, agent_suite, read_agent_file
-from proctor.compat.holodeck.settings import agent_env_files, as_execution_config, config_files, resolve_execution
-
-
-class ConfigError(InvalidSuite):
-    """An agent.yaml or a setting that cannot be used: all problems, with `field` and `message` of the first.
-
-    It is created with a field name and a message, as in HoloDeck, or with problems.
-    """
-
-    def __init__(self, field: str | Iterable[Problem] = "", message: str = "") -> None:
-        problems = [Problem(message, where=field)] if isinstance(field, str) else list(field)
-        super().__init__(problems)
-        self.field = problems[0].where if problems else ""
-        self.message = problems[0].message if problems else ""
+from proctor.compat.holodeck.run_models import GlobalConfig
+from proctor.compat.holodeck.settings import (
+    DEFAULTS,
+    agent_env_files,
+    as_execution_config,
+    config_file,
+    resolve_settings,
+)
 
 
 class ConfigLoader:
@@ -46,14 +44,93 @@ class ConfigLoader:
         except OSError as error:
             raise ConfigError([Problem(read_error(error), path)]) from error
 
-    def resolve_execution_config(self, agent: Agent, overrides: ExecutionConfig | None = None) -> ExecutionConfig:
-        """Resolve the settings: `overrides`, then agent.yaml, configuration files, environment, defaults."""
-        suite = agent_suite(agent)
-        folder = suite.base or Path.cwd()
-        document = Document(suite.path or Path("agent.yaml"), "", {}, lambda pointer: None)
+    def parse_yaml(self, file_path: str | Path) -> dict[str, Any] | None:
+        """The data of a YAML file as it is, without its variables filled in; raises `ConfigError`."""
+        try:
+            data = Document(Path(file_path), read_text(Path(file_path))).data
+        except InvalidSuite as error:
+            raise ConfigError(error.problems) from error
+        return data if isinstance(data, dict) else None
+
+    def load_global_config(self) -> GlobalConfig | None:
+        """The user's `~/.holodeck/config.yml`, or None."""
+        return _load_config(None)
+
+    def load_project_config(self, project_dir: str | Path) -> GlobalConfig | None:
+        """The `config.yml` in a folder, or None."""
+        return _load_config(Path(project_dir))
+
+    def resolve_execution_config(
+        self,
+        cli_config: ExecutionConfig | Agent | None = None,
+        yaml_config: ExecutionConfig | None = None,
+        project_config: ExecutionConfig | None = None,
+        user_config: ExecutionConfig | None = None,
+        defaults: Mapping[str, Any] = DEFAULTS,
+    ) -> ExecutionConfig:
+        """Each setting of the first of these that has it, then of the environment, then the default.
+
+        With an agent and, optionally, settings that override its own, the configuration files are read too.
+        """
+        if isinstance(cli_config, Agent):
+            return self._resolve_for_agent(cli_config, yaml_config)
+        document = Document(Path("agent.yaml"), "", {}, lambda pointer: None)
+        sources = [("", config) for config in (cli_config, yaml_config, project_config, user_config) if config]
+        settings = resolve_settings(document, sources, defaults)
+        if document.problems:
+            raise ConfigError(document.problems)
+        return as_execution_config(settings)
+
+    def _resolve_for_agent(self, agent: Agent, overrides: ExecutionConfig | None) -> ExecutionConfig:
+        folder = agent_suite(agent).base or Path.cwd()
         with environment_from(agent_env_files(folder)):
-            files, problems = config_files(folder)
-            settings = resolve_execution(document, agent.execution, files)
-        if problems or document.problems:
-            raise ConfigError([*problems, *document.problems])
-        return (overrides or ExecutionConfig()).over(as_execution_config(settings))
+            project, user = self.load_project_config(folder), self.load_global_config()
+            return self.resolve_execution_config(
+                overrides,
+                agent.execution,
+                None if project is None else project.execution,
+                None if user is None else user.execution,
+            )
+
+
+def _load_config(folder: Path | None) -> GlobalConfig | None:
+    file, problems = config_file(folder)
+    if problems:
+        raise ConfigError(problems)
+    if file is None:
+        return None
+    document = Document(file.path, "", {}, lambda pointer: None)
+    config = validate(GlobalConfig, {**file.data, "execution": file.execution}, document)
+    if config is None:
+        raise ConfigError(document.problems)
+    return config
+
+
+def load_agent_with_config(
+    agent_config_path: str | Path, cli_config: ExecutionConfig | None = None
+) -> tuple[Agent, ExecutionConfig, ConfigLoader]:
+    """An agent, its settings, and the loader that read them."""
+    loader = ConfigLoader()
+    agent = loader.load_agent_yaml(agent_config_path)
+    return agent, loader.resolve_execution_config(agent, cli_config), loader
+
+
+def get_env_var(key: str, default: Any = None) -> Any:
+    """The value of an environment variable."""
+    return os.environ.get(key, default)
+
+
+def load_env_file(path: str | Path) -> dict[str, str]:
+    """The variables in a `.env` file; raises `ConfigError`."""
+    try:
+        return read_env_file(Path(path))
+    except UsageError as error:
+        raise ConfigError(str(path), str(error)) from error
+
+
+def substitute_env_vars(text: str) -> str:
+    """A text with each `${NAME}` filled in; raises `ConfigError` if a variable is not set."""
+    try:
+        return expand(text, "the text")
+    except UsageError as error:
+        raise ConfigError("", str(error)) from error

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from proctor.evaluators.evaluation import Evaluation, InvalidScore
+from proctor.evaluators.evaluation import UNREADABLE, Evaluation, InvalidScore
 
 OLD_SCORE_KEY = "own_score"
 """In stores of early versions: the detail with the score of an evaluator whose own `passed` decided."""
@@ -26,7 +26,7 @@ class EvalParam(enum.StrEnum):
     RETRIEVAL_CONTEXT = "retrieval_context"
 
 
-_DEEPEVAL_PARAMS = frozenset({EvalParam.INPUT, EvalParam.ACTUAL_OUTPUT, EvalParam.EXPECTED_OUTPUT})
+DEEPEVAL_PARAMS = frozenset({EvalParam.INPUT, EvalParam.ACTUAL_OUTPUT, EvalParam.EXPECTED_OUTPUT})
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class ParamSpec:
     uses_retrieval_context: bool = False
 
     def uses_deepeval_params(self) -> bool:
-        return not _DEEPEVAL_PARAMS.isdisjoint(self.required | self.optional)
+        return not DEEPEVAL_PARAMS.isdisjoint(self.required | self.optional)
 
     def takes(self, *names: EvalParam) -> bool:
         return not (self.required | self.optional).isdisjoint(names)
@@ -111,6 +111,12 @@ def tool_name_matches(expected: str, actual: str) -> bool:
     return expected in actual
 
 
+def extract_tool_names(tool_calls: Iterable[Any]) -> list[str]:
+    """The names of tool calls; what is not a call with a name is left out."""
+    names = (call.get("name") for call in tool_calls if isinstance(call, Mapping))
+    return [name for name in names if isinstance(name, str) and name]
+
+
 def validate_tool_calls(actual: Sequence[str], expected: Sequence[str] | None) -> bool | None:
     """Whether each expected name is part of the name of some call; None if nothing is expected."""
     if expected is None:
@@ -129,7 +135,8 @@ def read_result(result: Any, metric: str, *, decides: bool) -> Evaluation:
     """
     if not isinstance(result, Mapping):
         raise InvalidScore(f"returned {type(result).__name__} instead of a dictionary with a score")
-    if result.get("error"):
+    is_unreadable = bool((result.get("details") or {}).get(UNREADABLE))  # the answer is wrong, not the evaluator
+    if result.get("error") and not is_unreadable:
         raise InvalidScore(str(result["error"]))
     value = result.get("score", result.get(metric))
     if isinstance(value, str) or not hasattr(value, "__float__"):
@@ -138,4 +145,5 @@ def read_result(result: Any, metric: str, *, decides: bool) -> Evaluation:
         raise InvalidScore(f"returned {value!r}; a score must be a number between 0 and 1, even if marks go up to 5")
     reasoning = str(result.get("reasoning") or result.get("reason") or "")
     passed = result.get("passed")
-    return Evaluation(value, reasoning, passed=passed if decides and isinstance(passed, bool) else None)
+    details = {UNREADABLE: True} if is_unreadable else {}
+    return Evaluation(value, reasoning, details, passed=passed if decides and isinstance(passed, bool) else None)

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-import enum
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 from proctor.agents.user_code import call_user_function
-from proctor.base.errors import NeedsModel, ProctorError, one_line
+from proctor.base.errors import NeedsModel, one_line
 from proctor.base.json_data import UNSET, to_text
 from proctor.base.transient import is_transient
 from proctor.cases.suite import EvaluatorSpec, NamedData
 from proctor.cases.threshold import DEFAULT_THRESHOLD, passes, threshold_in_force
+from proctor.compat.holodeck.enums import RAGMetricType
+from proctor.compat.holodeck.errors import EvaluationError
 from proctor.compat.holodeck.eval_kwargs import EvalKwargsBuilder, EvalParam, ParamSpec, read_result
+from proctor.compat.holodeck.judge_config import judge_of
 from proctor.evaluators.calling import evaluate
 from proctor.evaluators.evaluation import (
+    UNREADABLE,
     Evaluable,
     Evaluation,
     EvaluationPending,
@@ -26,10 +29,6 @@ from proctor.evaluators.evaluation import (
 from proctor.evaluators.judged_evaluator import evaluator_timeout
 from proctor.evaluators.registry import shipped_class
 from proctor.judging.call_log import WaitTimer, run_with_timeout
-
-
-class EvaluationError(ProctorError):
-    """An evaluator could not compute a score."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +182,19 @@ class BLEUEvaluator(ProctorEvaluator):
 
 
 class ROUGEEvaluator(ProctorEvaluator):
+    """The score of one variant, and all three under their names."""
+
     evaluator, metric = "ROUGE", "rouge"
+
+    def __init__(self, *, variant: str = "rougeL", **rest: Any) -> None:
+        super().__init__(variant=variant, **rest)
+        self.variant = variant
+
+    async def _evaluate_impl(self, **kwargs: Any) -> dict[str, Any]:
+        result = await super()._evaluate_impl(**kwargs)
+        scorers = {variant: shipped_class("ROUGE")(variant=variant) for variant in ("rouge1", "rouge2", "rougeL")}
+        evaluable = _evaluable(kwargs, self.PARAM_SPEC, self.name)
+        return result | {variant: scorer(evaluable).score for variant, scorer in scorers.items()}
 
 
 class METEOREvaluator(ProctorEvaluator):
@@ -195,25 +206,26 @@ class EqualityEvaluator(ProctorEvaluator):
 
 
 class NumericEvaluator(ProctorEvaluator):
+    """The result has `error` if the answer is not a number."""
+
     evaluator, metric = "Numeric", "numeric"
+
+    async def _evaluate_impl(self, **kwargs: Any) -> dict[str, Any]:
+        result = await super()._evaluate_impl(**kwargs)
+        return result | {"error": result["reasoning"] if result["details"].get(UNREADABLE) else None}
 
 
 class ModelEvaluator(ProctorEvaluator):
     """An evaluator with a judge: `model_config` sets the judge, like `model` in an agent.yaml."""
 
     def __init__(self, model_config: Any = None, threshold: float | None = None, **rest: Any) -> None:
-        model = {} if model_config is None else {"model": _judge_spec(model_config)}
+        model = {} if model_config is None else {"model": judge_of(model_config)}
         super().__init__(threshold=threshold, **model, **rest)
 
 
-def _judge_spec(model: Any) -> Any:
-    """A judge from a name, a mapping with `provider` and `name`, or an object with such attributes."""
-    if isinstance(model, (str, Mapping)) or not hasattr(model, "provider"):
-        return model
-    name = getattr(model, "model_name", None) or getattr(model, "name", None)
-    spec = {"provider": str(getattr(model.provider, "value", model.provider)), "name": name}
-    rest = {key: getattr(model, key, None) for key in ("endpoint", "api_key", "api_version", "temperature")}
-    return spec | {key: value for key, value in rest.items() if value is not None}
+AzureAIEvaluator = ModelEvaluator
+DeepEvalBaseEvaluator = ModelEvaluator
+"""HoloDeck's bases of judged evaluators; here, one judge works for all of them."""
 
 
 class GroundednessEvaluator(ModelEvaluator):
@@ -283,14 +295,6 @@ class ContextualRecallEvaluator(RAGEvaluator):
 class AnswerRelevancyEvaluator(RAGEvaluator):
     PARAM_SPEC = ParamSpec(_QUESTION_PARAMS)
     evaluator, metric = "AnswerRelevancy", "answer_relevancy"
-
-
-class RAGMetricType(enum.StrEnum):
-    FAITHFULNESS = "faithfulness"
-    CONTEXTUAL_RELEVANCY = "contextual_relevancy"
-    CONTEXTUAL_PRECISION = "contextual_precision"
-    CONTEXTUAL_RECALL = "contextual_recall"
-    ANSWER_RELEVANCY = "answer_relevancy"
 
 
 class RAGEvaluatorConstructor(Protocol):

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import replace
 from itertools import chain
+from pathlib import Path
 from typing import Any, ClassVar
 
 from proctor.agents.agent import BaseAgent, Session
@@ -29,7 +30,7 @@ from proctor.compat.holodeck.files import FileProcessor, file_input, file_key, f
 from proctor.compat.holodeck.models import Agent, ExecutionConfig, TestCaseModel
 from proctor.compat.holodeck.reader import agent_suite
 from proctor.compat.holodeck.result_builder import TurnRecords, build_report, to_test_result
-from proctor.compat.holodeck.settings import file_settings
+from proctor.compat.holodeck.settings import DEFAULTS, agent_env_files, file_settings
 from proctor.compat.holodeck.test_results import TestReport, TestResult
 from proctor.results.run import Run
 from proctor.results.trial import Trial
@@ -84,20 +85,11 @@ class TestExecutor:
         self.progress_callback = progress_callback
         self.on_test_start = on_test_start
         self.agent_config: Agent = agent_config or self.config_loader.load_agent_yaml(agent_config_path)
-        self.config: ExecutionConfig = resolved_execution_config or ConfigLoader().resolve_execution_config(
-            self.agent_config, execution_config
-        )
-        suite = self._suite()
-        self._default_processor = FileProcessor(
-            self.config.cache_dir,
-            round(1000 * (self.config.download_timeout or DEFAULT_FILE_SECONDS)),
-            processing_timeout_ms=round(1000 * (self.config.file_timeout or DEFAULT_FILE_SECONDS)),
-            base_dir=suite.base,
-            cache_enabled=self.config.cache_enabled is not False,
-        )
-        self.file_processor = file_processor or self._default_processor
+        self.config: ExecutionConfig = resolved_execution_config or self._resolve_config()
+        self._default_processor = None if file_processor else self._build_file_processor()
+        self.file_processor: Any = file_processor or self._default_processor
         self._evaluators = _check_evaluators(evaluators)
-        self.evaluators = dict(self._evaluators) or _default_evaluators(suite)
+        self.evaluators = dict(self._evaluators) or self._default_evaluators()
         self._force_ingest = force_ingest
         self._backend = backend
         self._agent: _PersistentAgent | None = None
@@ -109,9 +101,11 @@ class TestExecutor:
         """Run every test, up to `parallel_test_cases` in parallel, and report them in their order."""
         async with self._run_lock:
             suite, self._warnings = self._suite(), []
-            with environment_from(suite.env_files):
+            with environment_from(suite.env_files, self.agent_config.written_keys):
                 agent = await self._agent_for(suite)
-                self._records = TurnRecords(tokens=agent.tokens if agent is not None else {})
+                self._records = TurnRecords()
+                if agent is not None:
+                    self._records = TurnRecords(tokens=agent.tokens, agent_errors=agent.errors)
                 options = RunOptions(read_file=self._file_reader(agent), evaluators=self._scoring_functions(suite))
                 if options.read_file is not None and self.file_processor is not self._default_processor:
                     suite = replace(suite, file_settings=FileSettings(math.inf, math.inf))
@@ -135,6 +129,47 @@ class TestExecutor:
             logging.getLogger(__name__).error("the agent could not be closed: %s", one_line(error))
         self._agent = None
 
+    def _resolve_config(self) -> ExecutionConfig:
+        """The settings, resolved by the loader, which may be the program's own."""
+        loader = self.config_loader if hasattr(self.config_loader, "resolve_execution_config") else ConfigLoader()
+        folder = Path(self.agent_config_path).parent
+        with environment_from(agent_env_files(folder)):
+            configs = [
+                loader.load_project_config(str(folder)) if hasattr(loader, "load_project_config") else None,
+                loader.load_global_config() if hasattr(loader, "load_global_config") else None,
+            ]
+            project, user = (None if config is None else config.execution for config in configs)
+            config: ExecutionConfig = loader.resolve_execution_config(
+                cli_config=self.cli_config,
+                yaml_config=self.agent_config.execution,
+                project_config=project,
+                user_config=user,
+                defaults=DEFAULTS,
+            )
+        return config
+
+    def _build_file_processor(self) -> FileProcessor:
+        return FileProcessor(
+            self.config.cache_dir,
+            round(1000 * (self.config.download_timeout or DEFAULT_FILE_SECONDS)),
+            processing_timeout_ms=round(1000 * (self.config.file_timeout or DEFAULT_FILE_SECONDS)),
+            base_dir=self._suite().base,
+            cache_enabled=self.config.cache_enabled is not False,
+        )
+
+    def _default_evaluators(self) -> dict[str, BaseEvaluator]:
+        """Each metric's evaluator by name; one that cannot be created is reported when tests run."""
+        evaluators: dict[str, BaseEvaluator] = {}
+        if not issubclass(type(self.agent_config), Agent):  # a mock, whose metrics nobody can know
+            return evaluators
+        with environment_from((), self.agent_config.written_keys):
+            for spec in _specs(self._suite()):
+                with suppress(UsageError):
+                    evaluator = None if spec.title in evaluators else build_evaluator(spec)
+                    if evaluator is not None:
+                        evaluators[spec.title] = evaluator
+        return evaluators
+
     def _suite(self) -> Suite:
         """The suite of the agent's current tests, with the executor's settings."""
         suite = agent_suite(self.agent_config, self.agent_config_path)
@@ -147,7 +182,8 @@ class TestExecutor:
         if self._agent is not None and self._force_ingest and self._backend is None:
             await self.shutdown()
         if self._agent is None and self._backend is not None:
-            self._agent = _PersistentAgent(BackendAgent(self._backend, suite.name))
+            backend_agent = BackendAgent(self._backend, suite.name, self.config.llm_timeout)
+            self._agent = _PersistentAgent(backend_agent)
         elif self._agent is None and suite.agent is not None:
             with suppress(InvalidSuite, UsageError):  # the plan reports it, with everything else that is wrong
                 self._agent = _PersistentAgent(resolve_agent(suite.agent, suite.base))
@@ -159,7 +195,7 @@ class TestExecutor:
         if processor is self._default_processor and agent is not None and agent.reads_files:
             return None
         if isinstance(processor, FileProcessor) and getattr(processor, "base_dir", "") is None:
-            processor.base_dir = self._default_processor.base_dir
+            processor.base_dir = self._suite().base
         return self._read_file
 
     async def _read_file(self, item: AttachedFile) -> FileText:
@@ -167,9 +203,12 @@ class TestExecutor:
         try:
             result = await call_user_function(self.file_processor.process_file, file_input(item))
         except Exception as error:
+            self._records.file_errors[file_key(item)] = f"File processing error: {error}"
             raise UnreadableFile(f"the file {file_title(item)} could not be read: {one_line(error)}") from error
         processed = to_processed(result, item, (time.perf_counter() - clock) * 1000)
         self._records.files[file_key(item)] = processed
+        if processed.error:
+            self._records.file_errors[file_key(item)] = f"File error: {processed.error}"
         return file_text(processed)
 
     def _scoring_functions(self, suite: Suite) -> dict[str, Callable[..., Any]]:
@@ -232,10 +271,12 @@ class _PersistentAgent(BaseAgent):
         self.reports_all_tool_calls = agent.reports_all_tool_calls
         self.reads_files = agent.reads_files
         self.tokens = agent.tokens if isinstance(agent, BackendAgent) else {}
+        self.errors = agent.errors if isinstance(agent, BackendAgent) else {}
         self._started = False
 
     async def start(self) -> None:
         self.tokens.clear()
+        self.errors.clear()
         if not self._started:
             await self.agent.start()
         self._started = True
@@ -268,17 +309,6 @@ def _check_evaluators(evaluators: Any) -> dict[str, Any]:
             expected = "a function, or an object with evaluate() and get_param_spec()"
             raise UsageError(f"the evaluator of {name!r} must be {expected}, not {evaluator!r:.80}")
     return dict(evaluators or {})
-
-
-def _default_evaluators(suite: Suite) -> dict[str, BaseEvaluator]:
-    """Each metric's evaluator by name; one that cannot be created is reported when tests run."""
-    evaluators: dict[str, BaseEvaluator] = {}
-    for spec in _specs(suite):
-        with suppress(UsageError):
-            evaluator = None if spec.title in evaluators else build_evaluator(spec)
-            if evaluator is not None:
-                evaluators[spec.title] = evaluator
-    return evaluators
 
 
 def _specs(suite: Suite) -> list[EvaluatorSpec]:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import json
+import time
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from proctor.agents.reply import ToolCall
 from proctor.agents.user_code import call_user_function
-from proctor.base.errors import UsageError
+from proctor.base.errors import UsageError, one_line
 from proctor.base.fingerprints import source_fingerprint
 from proctor.base.json_data import UNSET, Json, to_json, to_text
 from proctor.base.references import resolve
-from proctor.compat.holodeck.test_results import ToolInvocation
+from proctor.cases.threshold import DEFAULT_THRESHOLD, passes, threshold_in_force
+from proctor.compat.holodeck.test_results import MetricResult, ToolInvocation
 from proctor.evaluators.declaration import evaluator
 from proctor.evaluators.evaluable import Evaluable
 from proctor.evaluators.evaluation import Evaluation, InvalidScore, to_evaluation
@@ -95,6 +98,72 @@ def grader_context(evaluable: Evaluable) -> GraderContext:
         test_case_name=evaluable.description or None,
         turn_config=to_json(evaluable.turn_metadata) or None,
     )
+
+
+def build_grader_context(
+    *,
+    turn_input: str,
+    agent_response: str,
+    ground_truth: str | None = None,
+    tool_invocations: Iterable[ToolInvocation] = (),
+    retrieval_context: Iterable[str] | None = None,
+    turn_index: int = 0,
+    test_case_name: str | None = None,
+    turn_config: dict[str, Json] | None = None,
+) -> GraderContext:
+    """A context for calling a grader directly."""
+    return GraderContext(
+        turn_input,
+        agent_response,
+        ground_truth,
+        tuple(tool_invocations),
+        None if retrieval_context is None else tuple(retrieval_context),
+        turn_index,
+        test_case_name,
+        turn_config or {},
+    )
+
+
+def invoke_grader(
+    fn: Callable[[GraderContext], Any], ctx: GraderContext, *, metric_name: str, threshold: float | None = None
+) -> tuple[MetricResult, dict[str, Any] | None, Exception | None]:
+    """The result of a grader, its details, and the exception if it raised one; outside of a run, which never needs it.
+
+    Whatever goes wrong is the `error` of the result, with a score of 0, as in HoloDeck.
+    """
+    started, raised, error = time.perf_counter(), None, None
+    evaluation = Evaluation(0.0, passed=False)
+    try:
+        evaluation = _with_passed(read_result(_with_plain_details(fn(ctx))), threshold)
+    except InvalidScore as problem:
+        error = f"the grader's result is unsupported: it {problem}"
+    except Exception as problem:
+        raised, error = problem, one_line(problem)
+    result = MetricResult(
+        metric_name=metric_name,
+        kind="code",
+        score=evaluation.score,
+        threshold=threshold,
+        passed=evaluation.passed,
+        error=error,
+        evaluation_time_ms=round((time.perf_counter() - started) * 1000),
+        reasoning=evaluation.reasoning or None,
+    )
+    return result, dict(evaluation.details) or None, raised
+
+
+def _with_passed(evaluation: Evaluation, threshold: float | None) -> Evaluation:
+    passed = passes(evaluation.score, threshold_in_force(DEFAULT_THRESHOLD, caller=threshold), evaluation.passed)
+    return replace(evaluation, passed=passed)
+
+
+def _with_plain_details(result: Any) -> Any:
+    """A grader's result, whose details must be JSON."""
+    try:
+        json.dumps(getattr(result, "details", None))
+    except (TypeError, ValueError) as error:
+        raise InvalidScore(f"has details that are not JSON-serializable: {error}") from None
+    return result
 
 
 def invocation(call: ToolCall) -> ToolInvocation:

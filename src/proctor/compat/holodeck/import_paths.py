@@ -20,6 +20,7 @@ IMPORT_PATHS = (
     "models.eval_run",
     "models.tool_execution",
     "lib",
+    "lib.chat_history_utils",
     "lib.errors",
     "lib.exceptions",
     "lib.file_processor",

@@ -28,18 +28,22 @@ from pydantic import (
     StrictBool,
     Tag,
     ValidationInfo,
+    field_serializer,
     field_validator,
     model_validator,
 )
 
 from proctor.base.documents import did_you_mean, json_type_name
+from proctor.base.environment import VARIABLE
 from proctor.base.errors import UsageError
-from proctor.base.json_data import Json, to_json
+from proctor.base.json_data import Json, fingerprint, to_json
 from proctor.base.references import is_reference
-from proctor.base.regexes import check_pattern
 from proctor.cases.suite import Suite
 from proctor.cases.validation import problem_at
+from proctor.compat.holodeck.arg_matchers import ArgMatcher, parse_arg_matcher, to_file_form
+from proctor.compat.holodeck.enums import AuthProvider, PermissionMode, ProviderEnum, RAGMetricType
 from proctor.compat.holodeck.metric_names import JUDGED, RAG, STANDARD
+from proctor.compat.holodeck.variables import MASKED
 from proctor.judging.provider_table import parse_model_name
 
 FILE_TYPES = ("image", "pdf", "text", "excel", "word", "powerpoint", "csv")
@@ -114,7 +118,7 @@ Count = Annotated[Whole, Field(ge=1)]
 class LLMProvider(HoloDeckModel):
     """A model and its settings."""
 
-    provider: Text
+    provider: ProviderEnum | Text
     name: Text
     temperature: Annotated[Number, Field(ge=0, le=2)] | None = DEFAULT_TEMPERATURE
     max_tokens: Count | None = DEFAULT_MAX_TOKENS
@@ -123,23 +127,34 @@ class LLMProvider(HoloDeckModel):
     api_key: SecretStr | None = None
     """`${NAME}` until the model is called."""
     api_version: Text | None = None
-    auth_provider: str | None = None
+    auth_provider: AuthProvider | None = None
 
-    @field_validator("provider")
+    @field_validator("provider", mode="before")
     @classmethod
-    def _check_provider(cls, provider: str) -> str:
+    def _check_provider(cls, provider: Any) -> Any:
+        """One of HoloDeck's providers becomes the member of its enumeration."""
+        if not isinstance(provider, str):
+            return provider
         try:
             parse_model_name(f"{provider}:model")
         except UsageError as error:
             raise problem_at((), f"cannot be used: {error}") from None
-        return provider
+        return ProviderEnum(provider) if provider in set(ProviderEnum) else provider
 
     def file_data(self) -> dict[str, Any]:
-        """The data in the file, without defaults; the key is the variable that holds it."""
-        data = self.model_dump(exclude_unset=True)
+        """The data in the file, without defaults; instead of the key, the variable that holds it."""
+        data = self.model_dump(mode="json", exclude_unset=True)
         if self.api_key is not None:
-            data["api_key"] = self.api_key.get_secret_value()
+            variable = next(iter(self.written_key()), None)
+            data["api_key"] = self.api_key.get_secret_value() if variable is None else f"${{{variable}}}"
         return data
+
+    def written_key(self) -> dict[str, str]:
+        """A key that a program has set, by the name of a variable that stands for it wherever data is stored."""
+        key = "" if self.api_key is None else self.api_key.get_secret_value()
+        if key in ("", MASKED) or VARIABLE.search(key):
+            return {}
+        return {f"HOLODECK_API_KEY_{fingerprint(key)[:8].upper()}": key}
 
 
 # Tests
@@ -150,7 +165,9 @@ class FileInput(HoloDeckModel):
 
     path: Text | None = None
     url: Text | None = None
-    type: Literal["image", "pdf", "text", "excel", "word", "powerpoint", "csv"] | None = None
+    type: Literal["image", "pdf", "text", "excel", "word", "powerpoint", "csv"] = Field(
+        description=f"one of {', '.join(FILE_TYPES)}"
+    )
     description: str | None = None
     pages: list[Any] | None = None
     sheet: Text | None = None
@@ -165,6 +182,12 @@ class FileInput(HoloDeckModel):
                 raise problem_at((index,), "must be a page number, 1 or more")
         return pages
 
+    @model_validator(mode="after")
+    def _check_location(self) -> Self:
+        if (self.path is None) == (self.url is None):
+            raise problem_at((), "needs either 'path' or 'url'")
+        return self
+
     @property
     def name(self) -> str:
         return self.path or self.url or "unnamed"
@@ -176,30 +199,8 @@ class FileInput(HoloDeckModel):
         return {key: value for key, value in options.items() if value is not None}
 
 
-class TestFile(FileInput):
-    """A file of a test, with its location and type."""
-
-    @model_validator(mode="after")
-    def _check(self, info: ValidationInfo) -> Self:
-        folder: Path | None = (info.context or {}).get("folder")
-        if (self.path is None) == (self.url is None):
-            raise problem_at((), "needs either 'path' or 'url'")
-        if self.type is None:
-            raise problem_at((), f"needs 'type', one of {', '.join(FILE_TYPES)}")
-        if self.path is not None and folder is not None and not _is_file(folder / self.path):
-            raise problem_at(("path",), f"names {self.path}, which does not exist (looked in {folder})")
-        return self
-
-
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except (OSError, ValueError):
-        return False
-
-
 class ExpectedTool(HoloDeckModel):
-    """An expected call, with arguments and a count."""
+    """An expected call, with arguments and a count; each argument is read as a matcher."""
 
     name: Text
     args: dict[str, Any] | None = None
@@ -207,27 +208,13 @@ class ExpectedTool(HoloDeckModel):
 
     @field_validator("args")
     @classmethod
-    def _check_args(cls, args: dict[str, Any] | None) -> dict[str, Any] | None:
+    def _read_args(cls, args: dict[str, Any] | None) -> dict[str, ArgMatcher] | None:
         """An object with `fuzzy` or `regex` is a matcher; anything else is the exact value."""
-        for name, value in (args or {}).items():
-            if not isinstance(value, dict) or {"fuzzy", "regex"}.isdisjoint(value):
-                continue
-            if len(value) != 1:
-                raise problem_at((name,), f"must have exactly one key, fuzzy or regex, not {', '.join(sorted(value))}")
-            if "regex" in value:
-                _check_regex(value["regex"], (name, "regex"))
-            elif value["fuzzy"] is None or isinstance(value["fuzzy"], dict | list):
-                raise problem_at((name, "fuzzy"), f"must be text or a number, not {json_type_name(value['fuzzy'])}")
-        return args
+        return None if args is None else {name: parse_arg_matcher(name, value) for name, value in args.items()}
 
-
-def _check_regex(pattern: Any, place: tuple[str, ...]) -> None:
-    if not isinstance(pattern, str):
-        raise problem_at(place, f"must be a regular expression, not {json_type_name(pattern)}")
-    try:
-        check_pattern(pattern)
-    except ValueError as error:
-        raise problem_at(place, f"{pattern!r} is not a valid regular expression: {error}") from None
+    @field_serializer("args")
+    def _write_args(self, args: dict[str, Any] | None) -> dict[str, Json] | None:
+        return None if args is None else {name: to_file_form(value) for name, value in args.items()}
 
 
 def _tool_name_or_object(item: Any) -> Any:
@@ -249,35 +236,36 @@ ToolExpectation = Annotated[
 ]
 
 
+BuiltInMetricName = Literal[
+    "bleu", "rouge", "meteor", "equality", "numeric", "groundedness", "relevance", "coherence", "fluency"
+]
+
+
 class StandardMetric(HoloDeckModel):
     """A metric that is computed, or for which a judge gives a mark."""
 
     type: Literal["standard"] = "standard"
-    metric: (
-        Literal["bleu", "rouge", "meteor", "equality", "numeric", "groundedness", "relevance", "coherence", "fluency"]
-        | None
-    ) = None
+    metric: BuiltInMetricName = Field(description=f"one of {', '.join(STANDARD)}")
     threshold: Annotated[Number, Field(ge=0)] | None = None
     enabled: StrictBool = True
     scale: Annotated[Whole, Field(ge=2)] | None = None
     model: LLMProvider | None = None
-    fail_on_error: StrictBool | None = None
+    fail_on_error: StrictBool = False
+    """Only a file that says `false` makes the metric optional; see `is_optional`."""
     retry_on_failure: Annotated[Whole, Field(ge=1, le=MAX_RETRIES)] | None = None
     timeout_ms: Count | None = None
     custom_prompt: Text | None = None
-    case_insensitive: StrictBool | None = None
-    strip_whitespace: StrictBool | None = None
-    strip_punctuation: StrictBool | None = None
-    absolute_tolerance: Annotated[Number, Field(ge=0)] | None = None
-    relative_tolerance: Annotated[Number, Field(ge=0)] | None = None
-    accept_percent: StrictBool | None = None
-    accept_thousands_separators: StrictBool | None = None
+    case_insensitive: StrictBool = False
+    strip_whitespace: StrictBool = False
+    strip_punctuation: StrictBool = False
+    absolute_tolerance: Annotated[Number, Field(ge=0)] = 1e-6
+    relative_tolerance: Annotated[Number, Field(ge=0)] = 0.0
+    accept_percent: StrictBool = False
+    accept_thousands_separators: StrictBool = False
     response_path: Text | None = None
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        if self.metric is None:
-            raise problem_at((), f"needs 'metric', one of {', '.join(STANDARD)}")
         maximum = (self.scale or MAX_MARK) if self.metric in JUDGED else 1
         if self.threshold is not None and self.threshold > maximum:
             raise problem_at(("threshold",), f"must be at most {maximum}, not {self.threshold:g}")
@@ -294,19 +282,19 @@ class GEvalMetric(HoloDeckModel):
     name: Text
     criteria: Text
     evaluation_steps: list[str] | None = None
-    evaluation_params: list[Any] | None = None
-    strict_mode: StrictBool | None = None
+    evaluation_params: list[Any] = ["actual_output"]
+    strict_mode: StrictBool = False
     threshold: Share | None = None
     enabled: StrictBool = True
     model: LLMProvider | None = None
-    fail_on_error: StrictBool | None = None
+    fail_on_error: StrictBool = False
 
     @field_validator("evaluation_params")
     @classmethod
-    def _check_params(cls, params: list[Any] | None) -> list[Any] | None:
+    def _check_params(cls, params: list[Any]) -> list[Any]:
         if params == []:
             raise problem_at((), f"is empty, so the judge would see nothing; use some of {', '.join(JUDGE_INPUTS)}")
-        for index, name in enumerate(params or ()):
+        for index, name in enumerate(params):
             if name not in JUDGE_INPUTS:
                 raise problem_at((index,), f"must be one of {', '.join(JUDGE_INPUTS)}, not {name!r}")
         return params
@@ -316,21 +304,12 @@ class RAGMetric(HoloDeckModel):
     """A metric that compares an answer with the retrieved passages."""
 
     type: Literal["rag"] = "rag"
-    metric_type: (
-        Literal["faithfulness", "contextual_relevancy", "contextual_precision", "contextual_recall", "answer_relevancy"]
-        | None
-    ) = None
-    threshold: Share | None = None
-    include_reason: StrictBool | None = None
+    metric_type: RAGMetricType = Field(description=f"one of {', '.join(RAG)}")
+    threshold: Share = 0.5
+    include_reason: StrictBool = True
     enabled: StrictBool = True
     model: LLMProvider | None = None
-    fail_on_error: StrictBool | None = None
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        if self.metric_type is None:
-            raise problem_at((), f"needs 'metric_type', one of {', '.join(RAG)}")
-        return self
+    fail_on_error: StrictBool = False
 
 
 class CodeMetric(HoloDeckModel):
@@ -341,7 +320,7 @@ class CodeMetric(HoloDeckModel):
     name: Text | None = None
     threshold: Share | None = None
     enabled: StrictBool = True
-    fail_on_error: StrictBool | None = None
+    fail_on_error: StrictBool = False
 
     @field_validator("grader")
     @classmethod
@@ -351,11 +330,21 @@ class CodeMetric(HoloDeckModel):
             raise problem_at((), f"{wrong}; write package.module:function or file.py:function")
         return grader
 
+    @property
+    def display_name(self) -> str:
+        """The name in reports: `name`, or else the function."""
+        return self.name or self.grader.rpartition(":")[2]
+
 
 def _is_module_reference(text: str) -> bool:
     """Whether it is `g:grade`; elsewhere a module of one letter is taken for a drive."""
     module, colon, name = text.partition(":")
     return bool(colon) and module.isidentifier() and name.isidentifier()
+
+
+def is_optional(metric: StandardMetric | GEvalMetric | RAGMetric | CodeMetric) -> bool:
+    """Whether a metric that crashes is skipped: only if `fail_on_error: false` is written out."""
+    return "fail_on_error" in metric.model_fields_set and not metric.fail_on_error
 
 
 _METRIC_TYPE_BY_KEY = {"metric": "standard", "metric_type": "rag", "grader": "code", "criteria": "geval"}
@@ -413,13 +402,13 @@ class TurnFields(ExtensibleModel):
     input: Text | None = None
     ground_truth: Text | None = None
     expected_tools: list[ToolExpectation] | None = None
-    files: list[TestFile] | None = None
+    files: list[FileInput] | None = None
     retrieval_context: list[str] | None = None
     evaluations: list[Metric] | None = None
 
     @field_validator("files")
     @classmethod
-    def _check_files(cls, files: list[TestFile] | None) -> list[TestFile] | None:
+    def _check_files(cls, files: list[FileInput] | None) -> list[FileInput] | None:
         if files and len(files) > MAX_FILES:
             raise problem_at((), f"has {len(files)} files; the maximum is {MAX_FILES}")
         return files
@@ -643,39 +632,107 @@ Tool = Annotated[
 ]
 
 
-class ExtendedThinking(HoloDeckModel):
+class ExtendedThinkingConfig(HoloDeckModel):
+    """How much a model may think before it answers."""
+
     enabled: StrictBool = False
     budget_tokens: Annotated[Whole, Field(ge=1_000, le=100_000)] = 10_000
 
 
-class Permissions(HoloDeckModel):
+class BashConfig(HoloDeckModel):
+    """Whether a Claude agent may run shell commands, and which it may not."""
+
+    enabled: StrictBool = False
+    excluded_commands: list[Text] = []
+    allow_unsafe: StrictBool = False
+
+
+class FileSystemConfig(HoloDeckModel):
+    """What a Claude agent may do with files in its working folder."""
+
+    read: StrictBool = False
+    write: StrictBool = False
+    edit: StrictBool = False
+
+
+class SubagentSpec(HoloDeckModel):
+    """Another agent that a Claude agent may hand work to."""
+
+    description: Text
+    prompt: Text | None = None
+    prompt_file: Text | None = None
+    tools: list[str] | None = None
+    """The tools it may use; None for all tools of the agent."""
+    model: Literal["sonnet", "opus", "haiku", "inherit"] | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if (self.prompt is None) == (self.prompt_file is None):
+            raise problem_at((), "needs either 'prompt' or 'prompt_file'")
+        return self
+
+
+class OpenAIPermissionsConfig(HoloDeckModel):
+    """The tools that an OpenAI agent may and may not use."""
+
     allowed_tools: list[str] | None = None
-    disallowed_tools: list[str] = []
+    disallowed_tools: list[str] | None = None
 
 
 class VendorConfig(HoloDeckModel):
-    """Limits, effort and allowed tools. The keys without a type are refused when the agent is built."""
+    """The keys that the blocks `claude` and `openai` have in common."""
 
     max_turns: Count | None = None
     effort: Literal["low", "medium", "high", "max"] | None = None
     fallback_model: Text | None = None
-    disallowed_tools: list[str] = []
-    max_budget_usd: Any = None
-    permission_mode: Any = None
-    agents: Any = None
-    setting_sources: Any = None
-    bash: Any = None
-    file_system: Any = None
-    web_search: Any = None
+    disallowed_tools: list[str] | None = None
+    max_budget_usd: Annotated[Number, Field(gt=0)] | None = None
+    i_understand_this_is_unsafe: StrictBool = False
+    disable_default_hooks: StrictBool = False
+    disable_subprocess_env_scrub: StrictBool = False
+    max_concurrent_sessions: Annotated[Whole, Field(ge=1, le=500)] | None = None
+    session_memory_estimate_mib: Annotated[Whole, Field(ge=50, le=2000)] | None = None
+
+
+SettingSource = Literal["user", "project", "local", "all"]
 
 
 class ClaudeConfig(VendorConfig):
-    extended_thinking: ExtendedThinking | None = None
+    """What a Claude agent may do, and how it thinks. Everything is off unless the file turns it on."""
+
+    working_directory: Text | None = None
+    permission_mode: PermissionMode = PermissionMode.manual
+    extended_thinking: ExtendedThinkingConfig | None = None
+    web_search: StrictBool = False
+    bash: BashConfig | None = None
+    file_system: FileSystemConfig | None = None
+    agents: dict[str, SubagentSpec] | None = None
     allowed_tools: list[str] | None = None
+    setting_sources: list[SettingSource] | None = None
+
+    @field_validator("setting_sources")
+    @classmethod
+    def _check_sources(cls, sources: list[SettingSource] | None) -> list[SettingSource] | None:
+        """`[all]` is short for all three; anything else is kept without duplicates."""
+        if sources is None or "all" not in sources:
+            return sources and list(dict.fromkeys(sources))
+        if len(sources) > 1:
+            raise problem_at((), "has 'all' and other values; keep one of them")
+        return ["user", "project", "local"]
+
+    @model_validator(mode="after")
+    def _check_mode(self) -> Self:
+        if self.permission_mode is PermissionMode.acceptAll and not self.i_understand_this_is_unsafe:
+            wrong = "is acceptAll, with which the agent may run any command and change any file"
+            hint = "add 'i_understand_this_is_unsafe: true', or allow what it needs with 'bash' and 'file_system'"
+            raise problem_at(("permission_mode",), f"{wrong}; {hint}")
+        return self
 
 
 class OpenAIConfig(VendorConfig):
-    permissions: Permissions | None = None
+    """Limits and permissions of an OpenAI agent."""
+
+    permissions: OpenAIPermissionsConfig | None = None
 
 
 Backend = Literal["claude-agent-sdk", "openai-agents", "pydantic-ai"]
@@ -765,10 +822,15 @@ class AgentTests(ExtensibleModel):
 
 
 class Agent(AgentTests):
-    """A whole `agent.yaml`. A program may shorten or reorder `test_cases` before a run."""
+    """A whole `agent.yaml`. A program may shorten or reorder `test_cases` before a run.
+
+    In Python, `model` and `instructions` are required, unless `agent` names an agent. A file may leave them out for a
+    program that passes a backend.
+    """
 
     model: LLMProvider | None = None
     instructions: Instructions | None = None
+    response_format: dict[str, Any] | str | None = None
     tools: list[Tool] | None = None
     embedding_provider: LLMProvider | None = None
     claude: ClaudeConfig | None = None
@@ -780,6 +842,19 @@ class Agent(AgentTests):
     def _check_tools(cls, tools: list[ToolModel] | None) -> list[ToolModel] | None:
         return check_tools(tools)
 
+    @model_validator(mode="after")
+    def _check_description(self, info: ValidationInfo) -> Self:
+        is_file = info.context is not None
+        missing = [key for key in ("model", "instructions") if getattr(self, key) is None]
+        if missing and self.agent is None and not is_file:
+            raise problem_at((), f"needs {' and '.join(map(repr, missing))}, or 'agent'")
+        return self
+
+    @property
+    def written_keys(self) -> dict[str, str]:
+        """The keys that a program has set in the models of the agent, by the variables that stand for them."""
+        return _written_keys(self)
+
     _original_suite: Suite | None = PrivateAttr(None)
 
     @property
@@ -790,3 +865,10 @@ class Agent(AgentTests):
     @original_suite.setter
     def original_suite(self, suite: Suite | None) -> None:
         self._original_suite = suite
+
+
+def _written_keys(value: Any) -> dict[str, str]:
+    if isinstance(value, LLMProvider):
+        return value.written_key()
+    parts = [item for _, item in value] if isinstance(value, BaseModel) else value if isinstance(value, list) else ()
+    return {name: key for part in parts for name, key in _written_keys(part).items()}

@@ -89,7 +89,7 @@ PLUGIN = Plugin(
     ],
     import_names={
         "holodeck": ImportName(
-            home="proctor.compat.holodeck",
+            home="proctor.compat.holodeck.api",
             modules="proctor.compat.holodeck.import_paths:IMPORT_PATHS",
             page="docs/holodeck.md",
         )

@@ -7,6 +7,7 @@ with the provider's settings in `config.yml`, and checked only if the agent is b
 
 from __future__ import annotations
 
+import enum
 import functools
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -22,7 +23,6 @@ from proctor.base.json_data import UNSET, Json
 from proctor.base.positions import Pointer, Position
 from proctor.base.source import read_text
 from proctor.cases.ids import UniqueIds
-from proctor.cases.matchers import Equals, Fuzzy, Matcher, Regex
 from proctor.cases.suite import (
     NO_EXPECTATION,
     AttachedFile,
@@ -36,7 +36,8 @@ from proctor.cases.suite import (
     with_named_evaluators_only,
 )
 from proctor.cases.validation import validate
-from proctor.compat.holodeck.backend_choice import choose_backend
+from proctor.compat.holodeck.arg_matchers import to_engine_matcher
+from proctor.compat.holodeck.backend_choice import BackendChoice, choose_backend
 from proctor.compat.holodeck.metric_names import JUDGED, LEXICAL, RAG, STANDARD
 from proctor.compat.holodeck.models import (
     DEFAULT_MAX_TOKENS,
@@ -57,6 +58,7 @@ from proctor.compat.holodeck.models import (
     TestCaseModel,
     TurnFields,
     extensions,
+    is_optional,
 )
 from proctor.compat.holodeck.models import Turn as TurnModel
 from proctor.compat.holodeck.settings import (
@@ -68,6 +70,7 @@ from proctor.compat.holodeck.settings import (
     resolve_execution,
     suite_settings,
 )
+from proctor.compat.holodeck.unused_keys import unused_keys
 from proctor.compat.holodeck.variables import mask_secret, substitute
 
 A = TypeVar("A", bound=AgentTests)
@@ -134,8 +137,14 @@ def agent_suite(agent: Agent, path: str | Path = "agent.yaml") -> Suite:
 def _as_data(value: Any) -> Any:
     if isinstance(value, LLMProvider):
         return value.file_data()
+    if isinstance(value, ExpectedTool):
+        return value.model_dump(exclude_unset=True)
     if isinstance(value, BaseModel):
-        return {name: _as_data(item) for name, item in value if name in value.model_fields_set}
+        return {name: _as_data(item) for name, item in value if name in value.model_fields_set or name == "type"}
+    if isinstance(value, enum.Enum):
+        return value.value
+    if isinstance(value, dict):
+        return {name: _as_data(item) for name, item in value.items()}
     return [_as_data(item) for item in value] if isinstance(value, list) else value
 
 
@@ -146,7 +155,8 @@ class _AgentFileReader:
         self.document = document
         self.folder = document.path.resolve().parent
         self._model = model
-        self._context = {"folder": None if allow_missing_files else document.path.parent}
+        self._context = {"file": document.path}
+        self._files_folder = None if allow_missing_files else document.path.parent
         self._allow_no_tests = allow_no_tests
         self._data = substitute(document, document.data, hides_secrets=holds_secrets)
         self._configs, problems = config_files(self.folder)
@@ -177,11 +187,12 @@ class _AgentFileReader:
         document = self.document
         defaults, judge = self._evaluations(agent.evaluations)
         settings = resolve_execution(document, agent.execution, self._configs)
-        tests = _Tests(self._tests_document, defaults, self._tests_pointer)
+        tests = _Tests(self._tests_document, defaults, self._tests_pointer, self._files_folder)
         cases = tests.cases(agent.test_cases or [], self._raw_tests)
         if self._tests_document is not document:
             document.warnings.extend(self._tests_document.warnings)
         description, positions = self._description(agent)
+        backend = self._backend(agent, description)
         positions |= document.positions_below(("agent",), "agent")
         positions |= document.positions_below(("evaluations", "model"), "judge")
         document.finish()
@@ -203,7 +214,7 @@ class _AgentFileReader:
             file_settings=file_settings(config, self.folder),
             verbosity="quiet" if config.quiet else "verbose" if config.verbose else "normal",
             retrieval_tools=retrieval_tool_names(self._data.get("tools")),
-            resolved=self._resolved(agent, description, settings),
+            resolved=self._resolved(backend, settings),
             key_positions=positions,
         )
         return with_named_evaluators_only(suite)
@@ -344,17 +355,26 @@ class _AgentFileReader:
                 servers.append({"type": "mcp", **server, "folder": str(file.path.parent.resolve())})
         return servers
 
+    def _backend(self, agent: AgentTests, description: dict[str, Json] | None) -> BackendChoice | None:
+        """The backend that runs the described agent, if it is described well enough; warns about its unused keys."""
+        if description is None or agent.agent is not None:
+            return None
+        quiet = Document(self.document.path, "", {}, lambda pointer: None)
+        read = validate(AgentDescription, description, quiet)
+        if read is None:  # the problems are reported when the agent is built
+            return None
+        backend = choose_backend(read)
+        for pointer, message in unused_keys(read, backend):
+            self.document.warn(pointer, message)
+        return backend
+
     def _resolved(
-        self, agent: AgentTests, description: dict[str, Json] | None, execution: Mapping[str, ResolvedSetting]
+        self, backend: BackendChoice | None, execution: Mapping[str, ResolvedSetting]
     ) -> dict[str, ResolvedSetting]:
         """The backend, model and execution settings for `proctor doctor`; of a secret, only its variable."""
         settings: dict[str, ResolvedSetting] = {}
-        if description is not None and agent.agent is None:
-            quiet = Document(self.document.path, "", {}, lambda pointer: None)
-            read = validate(AgentDescription, description, quiet)
-            if read is not None:
-                choice = choose_backend(read)
-                settings["backend"] = ResolvedSetting(choice.name, choice.reason)
+        if backend is not None:
+            settings["backend"] = ResolvedSetting(backend.name, backend.reason)
         settings |= {f"model.{key}": setting for key, setting in self._resolved_model().items()}
         return settings | {f"execution.{key}": setting for key, setting in execution.items()}
 
@@ -422,11 +442,17 @@ class _Tests:
     """Converts tests to cases."""
 
     def __init__(
-        self, document: Document, defaults: tuple[EvaluatorSpec, ...], pointer: Pointer = ("test_cases",)
+        self,
+        document: Document,
+        defaults: tuple[EvaluatorSpec, ...],
+        pointer: Pointer = ("test_cases",),
+        files_folder: Path | None = None,
     ) -> None:
         self._document = document
         self._defaults = defaults
         self._pointer = tuple(pointer)
+        self._files_folder = files_folder
+        """Where the files of tests are; None if they may still be created before the run."""
 
     def cases(self, tests: list[TestCaseModel], raw: list[Json]) -> tuple[Case, ...]:
         """The cases of the tests; `raw` is the data of each test in the file, for its `x-` keys."""
@@ -492,6 +518,7 @@ class _Tests:
         if turn.expected_tools == []:
             message = "is empty and checks nothing, not even that no tool is called"
             self._document.warn((*pointer, "expected_tools"), message)
+        self._warn_about_files(turn.files or [], (*pointer, "files"))
         calls = tuple(map(expected_call, turn.expected_tools or ())) or None
         truth = UNSET if turn.ground_truth is None else turn.ground_truth
         has_expectation = truth is not UNSET or calls is not None
@@ -501,6 +528,21 @@ class _Tests:
             retrieval_context=tuple(turn.retrieval_context or ()) or None,
             files=tuple(map(attached_file, turn.files or ())),
         )
+
+    def _warn_about_files(self, files: list[FileInput], pointer: Pointer) -> None:
+        """Warn about files that do not exist: the run continues, and the test is an error."""
+        folder = self._files_folder
+        for index, file in enumerate(files):
+            if file.path is not None and folder is not None and not _is_file(folder / file.path):
+                message = f"names {file.path}, which does not exist (looked in {folder}); the test will be an error"
+                self._document.warn((*pointer, index, "path"), message)
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
 
 
 def is_conversation(case: Case) -> bool:
@@ -521,16 +563,8 @@ def expected_call(item: str | ExpectedTool) -> ExpectedCall:
     """An expected tool as the engine compares it: by a part of its name, with additional arguments allowed."""
     if isinstance(item, str):
         return ExpectedCall(item, substring=True, extra_args=True)
-    matchers = None if item.args is None else {name: _matcher(value) for name, value in item.args.items()}
+    matchers = None if item.args is None else {name: to_engine_matcher(value) for name, value in item.args.items()}
     return ExpectedCall(item.name, matchers, count=item.count, substring=True, extra_args=True)
-
-
-def _matcher(value: Any) -> Matcher:
-    if isinstance(value, dict) and value.keys() == {"regex"}:
-        return Regex(value["regex"])
-    if isinstance(value, dict) and value.keys() == {"fuzzy"}:
-        return Fuzzy(value["fuzzy"])
-    return Equals(value)
 
 
 def attached_file(file: FileInput) -> AttachedFile:
@@ -551,16 +585,16 @@ def metric_specs(metrics: list[Any], pointer: Pointer, document: Document) -> tu
         elif isinstance(metric, RAGMetric):
             if metric.include_reason is False:
                 document.warn((*at, "include_reason"), "has no effect: the reason is always stored")
-            spec = _judged_spec(RAG[str(metric.metric_type)], metric.metric_type, metric, {})
+            spec = _judged_spec(RAG[metric.metric_type], metric.metric_type.value, metric, {})
         elif isinstance(metric, GEvalMetric):
             spec = _judged_spec("GEval", metric.name, metric, _geval_arguments(metric))
         else:
             assert isinstance(metric, CodeMetric)
-            label = metric.name or metric.grader.rpartition(":")[2]
-            spec = EvaluatorSpec("CodeGrader", {"grader": metric.grader}, metric.threshold, label=label, scope="turn")
+            label, arguments = metric.display_name, {"grader": metric.grader}
+            spec = EvaluatorSpec("CodeGrader", arguments, metric.threshold, label=label, scope="turn")
         if metric.enabled:
             position = document.position((*at, NAME_KEYS[metric.type]))
-            specs.append(replace(spec, optional=metric.fail_on_error is False, position=position))
+            specs.append(replace(spec, optional=is_optional(metric), position=position))
     return tuple(specs)
 
 
@@ -572,7 +606,8 @@ def _judged_spec(
     name: str, label: str | None, metric: RAGMetric | GEvalMetric, arguments: dict[str, Json]
 ) -> EvaluatorSpec:
     model = {} if metric.model is None else {"model": metric.model.file_data()}
-    threshold = None if metric.threshold is None else float(metric.threshold)
+    is_set = metric.threshold is not None and "threshold" in metric.model_fields_set
+    threshold = float(metric.threshold or 0.0) if is_set else None
     return EvaluatorSpec(name, arguments | model, threshold, label=label, scope="turn")
 
 
@@ -580,8 +615,8 @@ def _geval_arguments(metric: GEvalMetric) -> dict[str, Json]:
     arguments = {
         "criteria": metric.criteria,
         "evaluation_steps": metric.evaluation_steps,
-        "evaluation_params": metric.evaluation_params or ["actual_output"],
-        "strict_mode": metric.strict_mode,
+        "evaluation_params": metric.evaluation_params,
+        "strict_mode": metric.strict_mode if "strict_mode" in metric.model_fields_set else None,
     }
     return {key: value for key, value in arguments.items() if value is not None}
 
@@ -599,10 +634,9 @@ def _standard_spec(metric: StandardMetric, warn: Callable[[str, str], None]) -> 
     arguments: dict[str, Json] = {"variant": "rougeL"} if name == "rouge" else {}
     for owner, options in METRIC_OPTIONS.items():
         for option in options:
-            value = getattr(metric, option)
-            if value is not None and owner == name:
-                arguments[option] = value
-            elif value is not None:
+            if option in metric.model_fields_set and owner == name:
+                arguments[option] = getattr(metric, option)
+            elif option in metric.model_fields_set:
                 warn(option, f"has no effect on {name}")
     for option in ("scale", "custom_prompt"):
         value = getattr(metric, option)

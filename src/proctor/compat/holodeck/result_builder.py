@@ -7,6 +7,7 @@ the backend's own token counts, and adds them as `TurnRecords`.
 from __future__ import annotations
 
 import datetime
+import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -31,6 +32,7 @@ from proctor.compat.holodeck.test_results import (
     TokenUsage,
     TurnResult,
 )
+from proctor.evaluators.evaluation import UNREADABLE
 from proctor.evaluators.tools.calls import mismatches
 from proctor.reporting.call_pairs import CallFit, CallPair, has_plain_arguments, pair_calls
 from proctor.reporting.explain import answer_text
@@ -57,6 +59,18 @@ class TurnRecords:
     """By `file_key`."""
     tokens: dict[tuple[str, int], TokenUsage] = field(default_factory=dict)
     """By case id and turn index."""
+    file_errors: dict[str, str] = field(default_factory=dict)
+    """Why a file could not be read, in HoloDeck's words, by `file_key`."""
+    agent_errors: dict[tuple[str, int], str] = field(default_factory=dict)
+    """What a backend raised, in HoloDeck's words, by case id and turn index."""
+
+    def errors(self, case: Case, index: int) -> list[str]:
+        """What went wrong in a turn, in HoloDeck's words."""
+        agent_error = self.agent_errors.get((case.id, index))
+        keys = map(file_key, case.turns[index].files)
+        return [self.file_errors[key] for key in keys if key in self.file_errors] + (
+            [] if agent_error is None else [agent_error]
+        )
 
 
 NO_RECORDS = TurnRecords()
@@ -81,14 +95,15 @@ def to_test_result(trial: Trial, records: TurnRecords = NO_RECORDS) -> TestResul
         metric_results=single.metric_results if single else _metric_means(turns),
         ground_truth="\n---\n".join(turn.ground_truth for turn in turns if turn.ground_truth) or None,
         passed=trial.outcome is Outcome.PASSED,
-        execution_time_ms=round(trial.duration_ms),
-        errors=_errors(trial, turns),
+        execution_time_ms=math.ceil(trial.duration_ms),
+        errors=_errors(trial, turns, records),
+        reason=trial.end_reason,
         timestamp=iso_timestamp(trial.started_at),
         token_usage=_sum_tokens(turn.token_usage for turn in turns),
         turns=None if single else turns,
         grader_details=single.grader_details if single else None,
         outcome=trial.outcome.value,
-        warnings=list(trial.warnings),
+        warnings=[*trial.warnings, *_skips(trial)],
         attempts=trial.attempts,
     )
 
@@ -128,7 +143,7 @@ def _summary(run: Run, results: Sequence[TestResult]) -> ReportSummary:
         passed=passed,
         failed=len(results) - passed,
         pass_rate=100 * passed / len(results) if results else 0.0,
-        total_duration_ms=round(max(0.0, finished_at - run.started_at) * 1000),
+        total_duration_ms=math.ceil(max(0.0, finished_at - run.started_at) * 1000),
         metrics_evaluated={name: len(values) for name, values in scores.items()},
         average_scores={name: statistics.fmean(values) for name, values in scores.items()},
         unmeasured=sum(result.outcome not in ("passed", "failed") for result in results),
@@ -145,7 +160,11 @@ def _turn(trial: Trial, index: int, records: TurnRecords) -> TurnResult:
     errors = [_error_message(score) for score in scores if _is_error(score)]
     is_answered = reply is not None and reply.error is None
     reply_error = None if reply is None or reply.error is None else reply.error.partition("\n  at ")[0]
-    metrics = [_metric(score, _spec(score, case, turn)) for score in scores if score is not tools]
+    specs = [(score, _spec(score, case, turn)) for score in scores if score is not tools]
+    metrics = [_metric(score, spec) for score, spec in specs if not _is_skip(score, spec)]
+    problems = records.errors(case, index)
+    if not problems and not is_answered:
+        problems = [_missing_reply_reason(trial, index) if reply_error is None else reply_error]
     return TurnResult.model_construct(
         turn_index=index,
         input=to_text(turn.input),
@@ -161,13 +180,9 @@ def _turn(trial: Trial, index: int, records: TurnRecords) -> TurnResult:
         and all(
             s.outcome is not Outcome.FAILED and s.outcome is not Outcome.ERROR for s in scores if not s.report_only
         ),
-        execution_time_ms=round((reply.duration_ms or 0.0) if reply is not None else 0.0),
+        execution_time_ms=math.ceil((reply.duration_ms or 0.0) if reply is not None else 0.0),
         token_usage=None if reply is None else records.tokens.get(place) or _tokens(reply.usage),
-        errors=[reply_error, *errors]
-        if reply_error is not None
-        else errors
-        if is_answered
-        else [_missing_reply_reason(trial, index)],
+        errors=[*problems, *errors],
         skipped=_is_unsent(trial, index),
         grader_details=_grader_details(scores, metrics),
         processed_files=_files(turn, trial, records),
@@ -199,6 +214,21 @@ def _missing_reply_reason(trial: Trial, index: int) -> str:
     )
 
 
+def _is_skip(score: Score, spec: EvaluatorSpec | None) -> bool:
+    """Whether a metric had nothing to compare, so that HoloDeck leaves it out; one that crashed stays."""
+    return score.outcome is Outcome.SKIPPED and not (spec is not None and spec.optional)
+
+
+def _skips(trial: Trial) -> list[str]:
+    """Why metrics were left out, once for each reason."""
+    messages = []
+    for score in trial.scores:
+        spec = _spec(score, trial.case, trial.case.turns[score.turn or 0])
+        if _is_skip(score, spec):
+            messages.append(f"{score.evaluator} was skipped: {score.reasoning}")
+    return list(dict.fromkeys(messages))
+
+
 def _is_error(score: Score) -> bool:
     failed_tools = score.evaluator == TOOLS and score.outcome is Outcome.FAILED
     return failed_tools or score.outcome is Outcome.ERROR
@@ -223,13 +253,23 @@ def _metric(score: Score, spec: EvaluatorSpec | None) -> MetricResult:
         score=score.details.get(OLD_SCORE_KEY, score.value),
         threshold=None if score.report_only else score.threshold,
         passed=score.outcome is Outcome.PASSED if is_scored and not score.report_only else None,
-        error=None if is_scored else score.reasoning or score.outcome.value,
+        error=_metric_error(score, spec, is_scored),
         retry_count=int(score.details.get(RETRIES, 0)) if score.details else 0,
         evaluation_time_ms=round(score.duration_ms),
         model_used=judge_name(score) or None,
         reasoning=(score.reasoning or None) if is_scored else None,
         outcome=score.outcome.value,
     )
+
+
+def _metric_error(score: Score, spec: EvaluatorSpec | None, is_scored: bool) -> str | None:
+    """Why there is no score, or why there was nothing in the answer to score."""
+    if not is_scored:
+        return score.reasoning or score.outcome.value
+    if not (score.details or {}).get(UNREADABLE):
+        return None
+    path = None if spec is None else spec.output_path
+    return score.reasoning if path is None else f"response_path={path!r}: {score.reasoning}"
 
 
 def _metric_means(turns: Sequence[TurnResult]) -> list[MetricResult]:
@@ -264,8 +304,8 @@ _SEVERITY = ("skipped", "passed", "pending", "error", "failed")
 """Outcomes from the least to the most severe."""
 
 
-def _errors(trial: Trial, turns: Sequence[TurnResult]) -> list[str]:
-    """The errors of the test as a whole, then of each turn."""
+def _errors(trial: Trial, turns: Sequence[TurnResult], records: TurnRecords) -> list[str]:
+    """The errors of the test as a whole, unless those of its turns say the same, then of each turn."""
     turn_errors = [
         (turn.turn_index, error)
         for turn in turns
@@ -273,7 +313,8 @@ def _errors(trial: Trial, turns: Sequence[TurnResult]) -> list[str]:
         if error != trial.end_reason and not error.startswith(NOT_SENT)
     ]
     messages = [f"[turn {index + 1}] {error}" if len(turns) > 1 else error for index, error in turn_errors]
-    return messages if _continued_after_failure(trial) else [trial.end_reason, *messages]
+    is_recorded = any(records.errors(trial.case, index) for index in range(len(turns)))
+    return messages if is_recorded or _continued_after_failure(trial) else [trial.end_reason, *messages]
 
 
 def _argument_details(

@@ -92,9 +92,15 @@ class ConfigFile:
 
 
 def agent_env_files(folder: Path | None) -> list[Path]:
-    """The `.env` files of an agent: next to its file, then in the working folder."""
-    here = Path.cwd()
-    return env_files(folder or here, here)
+    """The `.env` files of an agent: next to its file, then in the working folder, then the user's own."""
+    here, user = Path.cwd(), _user_folder()
+    return env_files(folder or here, here, *([] if user is None else [user]))
+
+
+def config_file(folder: Path | None) -> tuple[ConfigFile | None, list[Problem]]:
+    """The configuration file in a folder (the user's own if it is None), and its problems."""
+    files, problems = _config_files_in([folder or _user_folder()])
+    return (files[0] if files else None), problems
 
 
 def config_files(folder: Path) -> tuple[list[ConfigFile], list[Problem]]:
@@ -102,9 +108,13 @@ def config_files(folder: Path) -> tuple[list[ConfigFile], list[Problem]]:
 
     A `config.yml` without any of HoloDeck's keys belongs to another tool and is ignored.
     """
+    return _config_files_in([folder, _user_folder()])
+
+
+def _config_files_in(folders: Iterable[Path | None]) -> tuple[list[ConfigFile], list[Problem]]:
     files: list[ConfigFile] = []
     problems: list[Problem] = []
-    for place in (folder, _user_folder()):
+    for place in folders:
         path = None if place is None else next((p for name in CONFIG_NAMES if (p := place / name).is_file()), None)
         if path is None:
             continue
@@ -157,9 +167,17 @@ def resolve_execution(
         (str(document.path), agent_config or ExecutionConfig()),
         *((str(file.path), file.execution) for file in files),
     ]
-    variables = _from_environment(document)
+    return resolve_settings(document, sources, DEFAULTS)
+
+
+def resolve_settings(
+    document: Document, sources: Iterable[tuple[str, ExecutionConfig]], defaults: Mapping[str, Json]
+) -> dict[str, ResolvedSetting]:
+    """Each setting of the first source that has it, then of the environment, then the default."""
+    variables, sources = _from_environment(document), list(sources)
     settings: dict[str, ResolvedSetting] = {}
-    for name, default in DEFAULTS.items():
+    for name in DEFAULTS:
+        default = defaults.get(name)
         same_as = "timeout" if name == "llm_timeout" else ""
         configured = next(((v, origin) for origin, config in sources if (v := getattr(config, name)) is not None), None)
         value, origin = configured or variables.get(name) or (default, DEFAULT)

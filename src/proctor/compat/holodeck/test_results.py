@@ -117,6 +117,8 @@ class TestResult(HoloDeckModel):
     passed: bool = False
     execution_time_ms: int | None = 0
     errors: list[str] = Field(default_factory=list)
+    reason: str = ""
+    """Why the test failed or has no result; empty if every turn was answered."""
     timestamp: str = ""
     token_usage: TokenUsage | None = None
     turns: list[TurnResult] | None = None
