@@ -86,8 +86,8 @@ def test_a_tool_that_fails_tells_the_model_and_the_report(tmp_path: Path) -> Non
 
     with model_server(script) as server:
         reply = last_reply(tmp_path, server.url)
-    assert "there is no such city" in reply.text
-    assert "there is no such city" in reply.tool_calls[0].error
+    assert reply.text == "sorry: ValueError: there is no such city"
+    assert reply.tool_calls[0].error == "ValueError: there is no such city"
 
 
 def test_invalid_arguments_are_reported_to_the_model_which_may_try_again(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, get_args
 
 from proctor.agents.frameworks import Adapter, current_turn_of
@@ -18,8 +18,9 @@ from proctor.agents.frameworks.adapter_helpers import dump_context, fill_context
 from proctor.agents.messages import get_field
 from proctor.agents.reply import Reply, ToolCall, Usage
 from proctor.agents.reply_reader import as_text
+from proctor.agents.tools import InvalidArguments
 from proctor.agents.turn_recorder import TurnRecorder, patch_once
-from proctor.base.errors import AgentFailed
+from proctor.base.errors import AgentFailed, one_line
 from proctor.base.fingerprints import source_fingerprint
 from proctor.base.json_data import Json, to_json, to_text
 from proctor.cases.suite import Case, Turn
@@ -114,12 +115,32 @@ async def _recorded_tools(original: Any, agent: Any, *args: Any, **kwargs: Any) 
     return [_recorded_tool(tool, recorder) if isinstance(tool, FunctionTool) else tool for tool in tools]
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class ReportingInvoker:
+    """Calls a tool and returns what it raises as text for the model, as tools of the SDK's own decorator do.
+
+    A `FunctionTool` that a program creates itself would end the whole run instead.
+    """
+
+    invoke: Callable[[Any, str], Awaitable[Any]]
+
+    async def __call__(self, context: Any, arguments: str) -> Any:
+        try:
+            return await self.invoke(context, arguments)
+        except InvalidArguments as error:
+            return f"The arguments are invalid: {error}"
+        except Exception as error:
+            return one_line(error)
+
+
 def _recorded_tool(tool: Any, recorder: TurnRecorder) -> Any:
     """A copy of the tool that records calls. The SDK turns errors into text for the model; we record inside of that."""
     recorded = copy.copy(tool)
     invoker = recorded.on_invoke_tool
     inner = getattr(invoker, "_invoke_tool_impl", None)
-    if inner is None or invoker is tool.on_invoke_tool:
+    if isinstance(invoker, ReportingInvoker):
+        recorded.on_invoke_tool = ReportingInvoker(_recording_invoke(tool.name, invoker.invoke, recorder))
+    elif inner is None or invoker is tool.on_invoke_tool:
         recorded.on_invoke_tool = _recording_invoke(tool.name, invoker, recorder)
     else:
         invoker._invoke_tool_impl = _recording_invoke(tool.name, inner, recorder)

@@ -10,7 +10,7 @@ from typing import Any
 
 from proctor.agents.agent import Agent
 from proctor.agents.frameworks import FrameworkAgent
-from proctor.agents.frameworks.openai_agents import OpenAiAgents
+from proctor.agents.frameworks.openai_agents import OpenAiAgents, ReportingInvoker
 from proctor.agents.tools import InvalidArguments
 from proctor.base.errors import AgentFailed, one_line
 from proctor.base.json_data import Json, to_text
@@ -75,14 +75,13 @@ def _tool(tool: AgentTool) -> Any:
         try:
             values = json.loads(arguments or "{}")
         except ValueError:
-            return "The arguments are not valid JSON."
-        try:
-            result = await tool.call(values if isinstance(values, Mapping) else {})
-        except InvalidArguments as error:
-            return f"The arguments are invalid: {error}"
+            raise InvalidArguments("they are not valid JSON") from None
+        result = await tool.call(values if isinstance(values, Mapping) else {})
         return result if isinstance(result, str) else to_text(result)
 
-    return FunctionTool(tool.name, tool.description, dict(tool.schema), invoke, strict_json_schema=False)
+    return FunctionTool(
+        tool.name, tool.description, dict(tool.schema), ReportingInvoker(invoke), strict_json_schema=False
+    )
 
 
 def _prompt_function(default_model: Any) -> Ask:

@@ -24,6 +24,8 @@ from proctor.compat.holodeck.backends import BackendAgent, BackendSelector
 TOOLS = """
 def rate(city: str) -> dict:
     '''The rate in a city.'''
+    if city == "Nowhere":
+        raise ValueError("there is no such city")
     return {"city": city, "rate": len(city)}
 
 
@@ -108,6 +110,29 @@ def test_two_tools_are_used_in_each_of_three_turns(tmp_path: Path) -> None:
     assert len(server.requests) == 9
     sent = server.requests[0]
     assert (sent.system, sent.body["temperature"], sent.body["max_tokens"]) == ("You lend money.", 0.6, 50)
+
+
+def test_a_tool_that_raises_tells_the_model_and_the_report(tmp_path: Path) -> None:
+    def script(talk: Conversation) -> TextReply | ToolCallReply:
+        return says(f"sorry: {talk.results[-1]}") if talk.results else calls("rate", city="Nowhere")
+
+    truth = "sorry: ValueError: there is no such city"
+    with model_server(script) as server:
+        trial = run_file(project(tmp_path, server.url, test_cases=[{"input": "Nowhere", "ground_truth": truth}]))
+    assert trial.outcome == "passed", trial
+    assert trial.replies[0].tool_calls[0].error == "ValueError: there is no such city"
+
+
+def test_invalid_arguments_are_reported_to_the_model_which_may_try_again(tmp_path: Path) -> None:
+    def script(talk: Conversation) -> TextReply | ToolCallReply:
+        if talk.asked.number == 0:
+            return calls("monthly", amount="much", months=3)
+        return says(talk.results[-1]) if len(talk.results) > 1 else calls("monthly", amount=720)
+
+    with model_server(script) as server:
+        trial = run_file(project(tmp_path, server.url, test_cases=[{"input": "720", "ground_truth": "2.00"}]))
+    assert trial.outcome == "passed", trial
+    assert [call.error is None for call in trial.replies[0].tool_calls] == [False, True]
 
 
 def test_the_command_line_chooses_the_same_backend_and_doctor_says_so(tmp_path: Path) -> None:
