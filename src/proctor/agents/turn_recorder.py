@@ -156,12 +156,14 @@ class TurnRecorder:
         *,
         id: str | None = None,  # noqa: A002
         read: Callable[[Any], Any] = lambda result: result,
+        read_error: Callable[[BaseException], str] = one_line,
         marked: bool = False,
     ) -> Any:
         """Run a tool, or its mock if the case has one, and record the call; returns what the tool returns.
 
         `run` takes no arguments and may be sync or async. `arguments` is an object or JSON text, `id` the vendor's id
-        of the call. `read` converts the tool's result to the value that is recorded, for frameworks that wrap results.
+        of the call. `read` converts the tool's result to the value that is recorded, and `read_error` an exception to
+        its text, for frameworks that wrap them.
         `marked` is for calls that `@proctor.tool` reports.
         """
         key = self.begin_call(name, arguments, id=id, marked=marked)
@@ -174,7 +176,7 @@ class TurnRecorder:
             if inspect.isawaitable(result):
                 result = await result
         except BaseException as error:
-            self.end_call(key, error=error)
+            self.end_call(key, error=read_error(error))
             raise
         return self._follow(key, result, read)
 

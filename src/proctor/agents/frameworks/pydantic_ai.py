@@ -17,7 +17,7 @@ from proctor.agents.reply import Reply
 from proctor.agents.reply_reader import as_text
 from proctor.agents.tool_mocks import is_mocked
 from proctor.agents.turn_recorder import TurnRecorder, patch_once
-from proctor.base.errors import AgentFailed
+from proctor.base.errors import AgentFailed, one_line
 from proctor.base.fingerprints import source_fingerprint
 from proctor.base.json_data import Json, to_json, to_text
 from proctor.cases.suite import Case, Turn
@@ -139,6 +139,7 @@ def _recording_class() -> type[Any]:
                     lambda: handler(args),
                     id=call.tool_call_id,
                     read=lambda result: getattr(result, "return_value", result),
+                    read_error=_error_text,
                 )
             except Exception as error:
                 if is_mocked(call.tool_name):
@@ -169,6 +170,11 @@ def _recording_class() -> type[Any]:
                 self.recorder.record_unexecuted_call(call.tool_name, call.args, reason, id=call.tool_call_id)
 
     return Recording
+
+
+def _error_text(error: BaseException) -> str:
+    """What a tool raised; `ToolFailed` only passes it on to the model, so its own name says nothing."""
+    return str(error) if hasattr(error, "tool_failed") else one_line(error)
 
 
 def _is_refusal(part: Any) -> bool:
