@@ -164,10 +164,10 @@ class Alias(ModuleType):
 def similar_name(name: str, known: Iterable[str]) -> str | None:
     """The most similar of the known names, or None.
 
-    A last word that both names have is left out: `TextToImageMetric` and `PIILeakageMetric` are alike only in that they
-    are metrics.
+    A class is not similar to a function or a module. A last word that both names have is left out:
+    `TextToImageMetric` and `PIILeakageMetric` are alike only in that they are metrics.
     """
-    ratios = {other: _similarity(name, other) for other in known}
+    ratios = {other: _similarity(name, other) for other in known if other[:1].isupper() == name[:1].isupper()}
     best = max(ratios, key=lambda other: ratios[other], default=None)
     return best if best is not None and ratios[best] >= MIN_SIMILARITY else None
 

@@ -32,6 +32,17 @@ PATHS = {
         evaluate: AsyncConfig, DisplayConfig
         evaluate.configs: AsyncConfig
         errors: MissingTestCaseParamsError
+        tracing: observe, update_current_span, update_current_trace
+        models: GPTModel, OpenAIModel, DeepEvalBaseEmbeddingModel
+        test_case: MLLMImage, ArenaTestCase, MCPServer
+        test_case.mcp: MCPToolCall
+        metrics: TextToImageMetric, ArenaGEval, PlanQualityMetric
+        simulator: ConversationSimulator
+        synthesizer: Synthesizer
+        synthesizer.config: EvolutionConfig
+        prompt: Prompt
+        benchmarks: MMLU
+        integrations.langchain: CallbackHandler
     """,
     "pixie": """
         Evaluation, Evaluable, evaluate, assert_pass, wrap, Runnable
@@ -144,8 +155,8 @@ def test_the_function_evaluate_stays_a_function_next_to_the_module_of_its_name(t
             "did you mean 'FaithfulnessMetric'? (see docs/deepeval.md)",
         ),
         (
-            "import deepeval; deepeval.synthesizer",
-            "module 'deepeval' has no attribute 'synthesizer' (see docs/deepeval.md)",
+            "import deepeval; deepeval.telemetry",
+            "module 'deepeval' has no attribute 'telemetry' (see docs/deepeval.md)",
         ),
         ("import deepeval.metric", "has no 'deepeval.metric'; did you mean 'deepeval.metrics'? (see docs/deepeval"),
         ("import holodeck.lib.test_runner.executor as m; m.TestExecuter", "did you mean 'TestExecutor'? (see docs/hol"),
@@ -153,7 +164,8 @@ def test_the_function_evaluate_stays_a_function_next_to_the_module_of_its_name(t
         ("import proctor; proctor.Evaluble", "did you mean 'Evaluable'?"),
         ("from deepeval.metrics import FaithfulnesMetric", "did you mean 'deepeval.metrics.FaithfulnessMetric'? (see"),
         ("from deepeval import assert_tests", "did you mean 'deepeval.assert_test'? (see docs/deepeval.md)"),
-        ("from deepeval.metrics import PaintingQualityMetric", "has no 'deepeval.metrics.PaintingQualityMetric' (see"),
+        ("from deepeval.metrics import PaintingMetric", "has no 'deepeval.metrics.PaintingMetric' (see"),
+        ("from deepeval import synthesise", "has no 'deepeval.synthesise'; did you mean 'deepeval.synthesizer'? (see"),
     ],
 )
 def test_what_is_not_there_says_so_and_names_the_nearest(line: str, told: str, tmp_path: Path) -> None:
@@ -279,6 +291,16 @@ def test_test_modules_and_conftests_run_unchanged_under_pytest(file: str, text: 
         (tmp_path / file).write_text(text, encoding="utf-8")
     code, output = pytest_in(tmp_path, **({} if file else {"PROCTOR_ALIASES": "deepeval,pixie"}))
     assert code == 0, output
+
+
+@pytest.mark.parametrize(("expected", "exit_code"), [("b", 0), ("c", 1)])
+def test_the_command_that_runs_a_test_file_for_deepeval(tmp_path: Path, expected: str, exit_code: int) -> None:
+    (tmp_path / "test_it.py").write_text(TESTS.replace('expected_output="b"', f'expected_output="{expected}"'))
+    command = [sys.executable, "-m", "proctor", "deepeval", "test", "run", "test_it.py", "-c", "-x"]
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "PROCTOR"))}
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, env=kept)
+    assert done.returncode == exit_code, done.stdout + done.stderr
+    assert "--use-cache has no effect" in done.stderr
 
 
 def test_without_aliases_nothing_is_stood_in_for(tmp_path: Path) -> None:

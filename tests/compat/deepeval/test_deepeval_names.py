@@ -35,8 +35,8 @@ def test_every_metric_can_be_imported_from_the_package_too() -> None:
 
 @pytest.mark.parametrize("module", [deepeval, metrics])
 def test_a_name_that_is_not_there_is_an_attribute_error(module: object) -> None:
-    with pytest.raises(AttributeError, match="has no attribute 'ArenaGEval'"):
-        _ = module.ArenaGEval  # type: ignore[attr-defined]
+    with pytest.raises(AttributeError, match="has no attribute 'PaintingMetric'"):
+        _ = module.PaintingMetric  # type: ignore[attr-defined]
 
 
 @pytest.mark.process

@@ -306,8 +306,6 @@ def test_an_application_that_shows_nothing_is_an_error_and_never_a_pass() -> Non
     assert "needs actual_output" in str(data.error)
     with pytest.raises(ValueError, match="needs metrics"):
         list(dataset.evals_iterator())
-    with pytest.raises(TypeError, match="pass them to evals_iterator"):
-        d.observe(metrics=[1])(print)
 
 
 def test_columns_may_be_given_in_the_order_of_deepeval(tmp_path: Path) -> None:

@@ -347,7 +347,7 @@ def test_test_cases_know_both_spellings_and_refuse_what_they_do_not_know() -> No
     camel = LLMTestCase(input="a", actualOutput="b", retrievalContext=["c"], additionalMetadata={"k": 1})
     assert (camel.actual_output, camel.retrieval_context, camel.metadata) == ("b", ["c"], {"k": 1})
     assert camel.additional_metadata == {"k": 1}
-    for wrong in ({"input": 1}, {"input": "a", "actual_output": {}}, {"input": "a", "mcp_servers": []}, {}):
+    for wrong in ({"input": 1}, {"input": "a", "actual_output": {}}, {"input": "a", "mcp_server": []}, {}):
         with pytest.raises(ValidationError):
             LLMTestCase(**wrong)
     with pytest.raises(ValidationError):

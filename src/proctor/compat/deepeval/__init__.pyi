@@ -42,6 +42,7 @@ from proctor.compat.deepeval.metric_classes import (
 )
 from proctor.compat.deepeval.models import (
     DeepEvalBaseLLM as DeepEvalBaseLLM,
+    DeepEvalBaseModel as DeepEvalBaseModel,
 )
 from proctor.compat.deepeval.test_case import (
     ConversationalTestCase as ConversationalTestCase,
@@ -56,7 +57,48 @@ from proctor.compat.deepeval.test_case import (
     TurnParams as TurnParams,
 )
 from proctor.compat.deepeval.tracing import (
+    get_current_golden as get_current_golden,
     observe as observe,
+    update_agent_span as update_agent_span,
+    update_current_span as update_current_span,
+    update_current_trace as update_current_trace,
+    update_llm_span as update_llm_span,
+    update_retriever_span as update_retriever_span,
+    update_tool_span as update_tool_span,
+)
+from proctor.compat.deepeval.further_names import (
+    ArenaTestCase as ArenaTestCase,
+    Contestant as Contestant,
+    ContextWindowExceededError as ContextWindowExceededError,
+    MCPPromptCall as MCPPromptCall,
+    MCPResourceCall as MCPResourceCall,
+    MCPServer as MCPServer,
+    MCPToolCall as MCPToolCall,
+    MLLMImage as MLLMImage,
+    MismatchedTestCaseInputsError as MismatchedTestCaseInputsError,
+    NoMetricsError as NoMetricsError,
+    TestRunResultDisplay as TestRunResultDisplay,
+    UserAppError as UserAppError,
+    a_flush_traces as a_flush_traces,
+    flush_traces as flush_traces,
+    log_hyperparameters as log_hyperparameters,
+    login as login,
+    on_test_run_end as on_test_run_end,
+)
+from proctor.compat.deepeval.provider_models import (
+    AmazonBedrockModel as AmazonBedrockModel,
+    AnthropicModel as AnthropicModel,
+    AzureOpenAIModel as AzureOpenAIModel,
+    DeepSeekModel as DeepSeekModel,
+    GPTModel as GPTModel,
+    GeminiModel as GeminiModel,
+    GrokModel as GrokModel,
+    KimiModel as KimiModel,
+    LiteLLMModel as LiteLLMModel,
+    LocalModel as LocalModel,
+    OllamaModel as OllamaModel,
+    OpenAIModel as OpenAIModel,
+    OpenRouterModel as OpenRouterModel,
 )
 from proctor.compat.deepeval.conversation_metrics import (
     ConversationalDAGMetric as ConversationalDAGMetric,

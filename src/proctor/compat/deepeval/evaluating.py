@@ -29,7 +29,7 @@ from proctor.compat.deepeval.evaluate_results import (
 from proctor.compat.deepeval.goldens import Golden
 from proctor.compat.deepeval.metric_base import BaseMetric, MissingTestCaseParamsError, skipped_test
 from proctor.compat.deepeval.test_case import ConversationalTestCase, LLMTestCase
-from proctor.compat.deepeval.tracing import case_from_trace
+from proctor.compat.deepeval.tracing import case_from_trace, collect_reports
 from proctor.judging.judge import JudgeCallStore
 from proctor.judging.judges import Judges
 from proctor.judging.session import current_session, judge_session
@@ -86,18 +86,23 @@ def _copy_metric(metric: BaseMetric, display: DisplayConfig) -> BaseMetric:
 
 def evaluate_goldens(dataset: Any, metrics: Sequence[BaseMetric], **options: Any) -> Iterator[Any]:
     """Yield each golden, record what the application does with it, and evaluate everything at the end."""
-    if not metrics:
-        raise ValueError("evals_iterator needs metrics=[...]")
-    cases = []
+    cases, components = [], []
     for golden in list(dataset.goldens):
         if not isinstance(golden, Golden):
             raise TypeError("evals_iterator is for single-turn goldens; run conversations first, then evaluate them")
-        with capture_traces() as traces:
+        with capture_traces() as traces, collect_reports(golden) as reports:
             yield golden
-        cases.append(case_from_trace(golden, traces))
+        cases.append(case_from_trace(golden, traces, reports))
+        components += reports.components
+    if not metrics and not components:
+        raise ValueError("evals_iterator needs metrics=[...], or steps with @observe(metrics=[...])")
     for case in cases:
         dataset.add_test_case(case)
-    dataset.evaluation_result = evaluate(cases, metrics, **options)
+    results = [evaluate(cases, metrics, **options)] if metrics else []
+    # Each step has its own metrics, so the steps are evaluated one after the other.
+    results += [evaluate([case], own_metrics, **options) for case, own_metrics in components]
+    tests = [test for result in results for test in result.test_results]
+    dataset.evaluation_result = dataclasses.replace(results[0], test_results=tests)
 
 
 async def a_assert_test(

@@ -6,7 +6,7 @@ import contextvars
 import functools
 import inspect
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, Self
@@ -15,7 +15,7 @@ from unittest import SkipTest
 from proctor.agents.reply import Reply, Usage
 from proctor.agents.reply import ToolCall as ProctorToolCall
 from proctor.base.documents import did_you_mean
-from proctor.base.errors import JudgeFailed, NeedsModel, ProctorError
+from proctor.base.errors import JudgeFailed, NeedsModel, ProctorError, UsageError
 from proctor.base.event_loops import is_loop_running, run_in_session_loop, run_sync
 from proctor.base.json_data import UNSET, to_json, to_text
 from proctor.cases.matchers import Equals
@@ -23,6 +23,7 @@ from proctor.cases.suite import ExpectedCall, NamedData
 from proctor.cases.suite import Turn as ProctorTurn
 from proctor.cases.threshold import passes
 from proctor.compat.deepeval.models import is_model, model_judge
+from proctor.compat.deepeval.provider_models import ProviderModel
 from proctor.compat.deepeval.test_case import ConversationalTestCase, LLMTestCase, ToolCall, Turn
 from proctor.evaluators.evaluation import Evaluable, Evaluation, EvaluationPending, Exchange, NothingToCompare
 from proctor.evaluators.judged_evaluator import SkippedByFast
@@ -143,6 +144,7 @@ class ProctorMetric(BaseMetric):
         self.skipped = self.skipped_without_model = self.pending = False
         try:
             require_params(self, test_case)
+            _refuse_images(test_case)
             evaluation = await self._evaluation(self.evaluable(test_case))
         except SkippedByFast as skipped_without_model:
             self._skip(skipped_without_model)
@@ -237,6 +239,8 @@ def as_judge(model: Any) -> Any:
     """
     if model is None or is_judge(model):
         return model
+    if isinstance(model, ProviderModel):
+        return model.judge()
     if is_model(model):
         return model_judge(model)
     if not isinstance(model, (str, dict)):
@@ -275,6 +279,10 @@ def _measure_in_thread(metric: ProctorMetric, test_case: Any) -> float | None:
         return executor.submit(contextvars.copy_context().run, measure).result()
 
 
+IMAGE = re.compile(r"\[DEEPEVAL:(?:IMAGE|PDF):[0-9a-f]{32}\]")
+"""The placeholder of an image in a text."""
+
+
 def to_evaluable(case: Any) -> Evaluable:
     """A test case as evaluators see it; raises `TypeError` for anything else."""
     if isinstance(case, LLMTestCase):
@@ -282,6 +290,19 @@ def to_evaluable(case: Any) -> Evaluable:
     if isinstance(case, ConversationalTestCase):
         return _from_conversation(case)
     raise TypeError(f"a test case must be an LLMTestCase or a ConversationalTestCase, not {type(case).__name__}")
+
+
+def _refuse_images(case: Any) -> None:
+    if any(IMAGE.search(text) for text in _texts(case)):
+        raise UsageError("the test case has an image (MLLMImage), and Proctor scores text; describe the image in words")
+
+
+def _texts(case: Any) -> Iterator[str]:
+    """The texts of a test case that a metric may read."""
+    for part in (case, *(getattr(case, "turns", None) or ())):
+        for name in ("input", "content", "actual_output", "expected_output", "context", "retrieval_context"):
+            value = getattr(part, name, None)
+            yield from [value] if isinstance(value, str) else value or ()
 
 
 def _from_case(case: LLMTestCase) -> Evaluable:

@@ -24,7 +24,7 @@ class DeepEvalBaseLLM:
     """The base of custom models: `generate` or `a_generate` returns the reply to a prompt."""
 
     def __init__(self, model: str | None = None, *args: Any, **kwargs: Any) -> None:
-        self.name = model
+        self.name: str | None = model
         self.model = self.load_model(*args, **kwargs)
 
     def load_model(self, *args: Any, **kwargs: Any) -> Any:
@@ -38,6 +38,9 @@ class DeepEvalBaseLLM:
 
     def get_model_name(self, *args: Any, **kwargs: Any) -> str:
         return str(getattr(self, "name", None) or type(self).__name__)
+
+
+DeepEvalBaseModel = DeepEvalBaseLLM
 
 
 def is_model(value: Any) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from proctor.compat.deepeval._index import EVALUATORS
-from proctor.plugins import ImportName, Plugin
+from proctor.plugins import Command, ImportName, Plugin
 
 PLUGIN = Plugin(
     name="deepeval",
@@ -12,6 +12,14 @@ PLUGIN = Plugin(
         name: f"proctor.compat.deepeval.dag:{name}"
         for name in ("BinaryJudgement", "NonBinaryJudgement", "TaskNode", "Verdict")
     },
+    commands=[
+        Command(
+            name="deepeval",
+            help="Run a test file as `deepeval test run` does: `proctor deepeval test run FILE`.",
+            target="proctor.compat.deepeval.commands:deepeval",
+            section="",
+        )
+    ],
     import_names={
         "deepeval": ImportName(
             home="proctor.compat.deepeval",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import enum
+import json
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -120,6 +122,13 @@ class ToolCall(DeepEvalModel):
     def __hash__(self) -> int:
         return hash(canonical(to_json(self._identity())))
 
+    def __repr__(self) -> str:
+        texts = {"name": self.name, "description": self.description, "reasoning": self.reasoning}
+        data = {"input_parameters": self.input_parameters, "output": self.output}
+        parts = [f"{name}={json.dumps(text, ensure_ascii=False)}" for name, text in texts.items() if text is not None]
+        parts += [f"{name}={value!r}" for name, value in data.items() if value is not None]
+        return f"ToolCall({', '.join(parts)})"
+
     def _identity(self) -> tuple[Any, ...]:
         return self.name, self.input_parameters, self.output
 
@@ -152,6 +161,12 @@ class LLMTestCase(WithMetadata):
     """Other columns of a dataset; evaluators see them in the metadata."""
     flaky: bool = False
     """Whether `assert_test` only warns if it fails."""
+    mcp_servers: list[Any] | None = None
+    """This and the other MCP fields are data of yours; no metric here reads them."""
+    mcp_tools_called: list[Any] | None = None
+    mcp_resources_called: list[Any] | None = None
+    mcp_prompts_called: list[Any] | None = None
+    trace_dict: dict[str, Any] | None = None
 
 
 class Turn(WithMetadata):
@@ -165,12 +180,15 @@ class Turn(WithMetadata):
     metadata: dict[str, Any] | None = Field(
         default=None, validation_alias=AliasChoices("metadata", "additional_metadata", "additionalMetadata")
     )
+    mcp_tools_called: list[Any] | None = None
+    mcp_resources_called: list[Any] | None = None
+    mcp_prompts_called: list[Any] | None = None
 
 
 class ConversationalTestCase(WithMetadata):
     """A conversation."""
 
-    turns: list[Turn] = Field(min_length=1)
+    turns: Annotated[list[Turn], BeforeValidator(copy.deepcopy)] = Field(min_length=1)
     scenario: str | None = None
     context: Passages | None = None
     name: str | None = None
@@ -183,6 +201,7 @@ class ConversationalTestCase(WithMetadata):
     comments: str | None = None
     tags: list[str] | None = None
     flaky: bool = False
+    mcp_servers: list[Any] | None = None
 
 
 class LLMTestCaseParams(enum.Enum):
@@ -196,6 +215,10 @@ class LLMTestCaseParams(enum.Enum):
     TOOLS_CALLED = "tools_called"
     EXPECTED_TOOLS = "expected_tools"
     METADATA = "metadata"
+    MCP_SERVERS = "mcp_servers"
+    MCP_TOOLS_CALLED = "mcp_tools_called"
+    MCP_RESOURCES_CALLED = "mcp_resources_called"
+    MCP_PROMPTS_CALLED = "mcp_prompts_called"
 
 
 SingleTurnParams = LLMTestCaseParams

@@ -1,0 +1,170 @@
+"""Smaller names of DeepEval: images, MCP calls and contestants as data, errors, and switches without an effect here."""
+
+from __future__ import annotations
+
+import base64
+import enum
+import mimetypes
+import uuid
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+from urllib.parse import unquote, urlparse
+
+from pydantic import AnyUrl, BaseModel
+
+from proctor.compat.deepeval.metric_base import DeepEvalError
+from proctor.compat.deepeval.test_case import LLMTestCase
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class ContextWindowExceededError(DeepEvalError):
+    """The prompt was longer than the model accepts."""
+
+
+class MismatchedTestCaseInputsError(DeepEvalError):
+    """Contestants have different inputs."""
+
+
+class NoMetricsError(DeepEvalError):
+    """There is nothing to measure with."""
+
+
+class UserAppError(DeepEvalError):
+    """The application under test raised an exception."""
+
+
+class TestRunResultDisplay(enum.Enum):
+    """Which test cases are printed."""
+
+    __test__ = False
+
+    ALL = "all"
+    FAILING = "failing"
+    PASSING = "passing"
+
+
+@dataclass
+class MLLMImage:
+    """An image or a PDF. In a text it becomes a placeholder; a metric that meets one raises an error.
+
+    `url` is an address or the path of a file. Otherwise, pass the content as `dataBase64`, with its `mimeType`.
+    """
+
+    dataBase64: str | None = None  # noqa: N815  DeepEval's name
+    mimeType: str | None = None  # noqa: N815  DeepEval's name
+    url: str | None = None
+    local: bool | None = None
+    filename: str | None = None
+    _id: str = field(default_factory=lambda: uuid.uuid4().hex)
+
+    def __post_init__(self) -> None:
+        if self.dataBase64 is not None:
+            if self.mimeType is None:
+                raise ValueError("MLLMImage: dataBase64 needs a mimeType, such as image/png")
+            return
+        if not self.url:
+            raise ValueError("MLLMImage needs a url, or dataBase64 and mimeType")
+        is_local = not self.url.startswith(("http://", "https://"))
+        if self.local is not None and self.local != is_local:
+            raise ValueError(f"MLLMImage: local={self.local} does not fit the url {self.url!r}")
+        self.local = is_local
+        path = Path(unquote(urlparse(self.url).path) if self.url.startswith(("http", "file:")) else self.url)
+        self.filename = path.name
+        self.mimeType = mimetypes.guess_type(path.name)[0] or ("image/jpeg" if is_local else None)
+        if is_local:
+            if not path.is_file():
+                raise FileNotFoundError(f"Image file not found: {path}")
+            self.dataBase64 = base64.b64encode(path.read_bytes()).decode("ascii")
+
+    def __str__(self) -> str:
+        kind = "PDF" if self.mimeType == "application/pdf" else "IMAGE"
+        return f"[DEEPEVAL:{kind}:{self._id}]"
+
+    __repr__ = __str__
+
+    def __format__(self, format_spec: str) -> str:
+        return str(self)
+
+
+class MCPToolCall(BaseModel):
+    """A call of an MCP tool."""
+
+    name: str
+    args: dict[str, Any]
+    result: Any
+
+
+class MCPPromptCall(BaseModel):
+    """A prompt that was read from an MCP server."""
+
+    name: str
+    result: Any
+
+
+class MCPResourceCall(BaseModel):
+    """A resource that was read from an MCP server."""
+
+    uri: AnyUrl
+    result: Any
+
+
+@dataclass
+class MCPServer:
+    """An MCP server that the agent may use."""
+
+    server_name: str
+    transport: Literal["stdio", "sse", "streamable-http"] | None = None
+    available_tools: list[Any] | None = None
+    available_resources: list[Any] | None = None
+    available_prompts: list[Any] | None = None
+
+
+class Contestant(BaseModel):
+    """One agent's test case in a comparison."""
+
+    name: str
+    test_case: LLMTestCase
+    hyperparameters: dict[str, Any] | None = None
+
+
+@dataclass
+class ArenaTestCase:
+    """Test cases of several agents for one input."""
+
+    contestants: list[Contestant]
+
+    def __post_init__(self) -> None:
+        names = [contestant.name for contestant in self.contestants]
+        if len(set(names)) != len(names):
+            raise ValueError("All contestant names must be unique.")
+        for field_name in ("input", "expected_output"):
+            if len({getattr(contestant.test_case, field_name) for contestant in self.contestants}) > 1:
+                raise ValueError(f"All contestants must have the same '{field_name}'.")
+
+
+def log_hyperparameters(function: F | None = None, **hyperparameters: Any) -> Any:
+    """Leave the decorated function as it is. Hyperparameters are not stored; name runs with `proctor test --name`."""
+    return function if function is not None else lambda decorated: decorated
+
+
+def on_test_run_end(function: F) -> F:
+    """Warn that the function is not called: there is no such hook here."""
+    warnings.warn(f"{function.__name__} is not called: on_test_run_end has no effect; use a pytest hook", stacklevel=2)
+    return function
+
+
+def login(*args: Any, **kwargs: Any) -> None:
+    """Warn that there is nothing to log in to: results stay on this machine."""
+    warnings.warn("deepeval.login has no effect: no account is needed, and results stay on this machine", stacklevel=2)
+
+
+def flush_traces(*args: Any, **kwargs: Any) -> None:
+    """Nothing: traces are recorded at once."""
+
+
+async def a_flush_traces(*args: Any, **kwargs: Any) -> None:
+    """Nothing: traces are recorded at once."""
