@@ -1,4 +1,4 @@
-"""google-adk: the trajectories of tool calls."""
+"""google-adk: trajectories of tool calls, and whole evaluations of agents."""
 
 from __future__ import annotations
 
@@ -6,17 +6,70 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
+from peers_equal.adk_cases import Cases, all_cases
 from peers_equal.comparison import Comparison, Peer, compare_items
 from peers_equal.environments import Environment
 
 MATCH_TYPES = ("EXACT", "IN_ORDER", "ANY_ORDER")
 TRAJECTORIES = 12_000
+TEXTS = 2_000
+
+LEGACY_FILES: dict[str, Any] = {
+    "rows of ADK for TypeScript": [
+        {"query": "hi", "expected_tool_use": [{"name": "look", "args": {"parcelId": 7}}], "reference": "Hello"},
+        {"query": "bye", "reference": "Bye"},
+    ],
+    "rows of adk-python": [
+        {
+            "query": "hi",
+            "expected_tool_use": [{"tool_name": "look", "tool_input": {"parcelId": 7}}],
+            "reference": "Hello",
+        },
+        {
+            "query": "bye",
+            "expected_tool_use": [],
+            "expected_intermediate_agent_responses": [{"author": "desk", "text": "One moment."}],
+            "reference": "Bye",
+        },
+    ],
+    "rows without tools": [{"query": "hi", "reference": "Hello"}, {"query": "bye", "reference": "Bye"}],
+}
+"""Arrays in the format before EvalSets; the number of rows is the number of invocations after migration."""
+
+
+def _folder(answers: tuple[str, ...]) -> list[dict[str, Any]]:
+    cases = Cases()
+    for number, answer in enumerate(answers):
+        cases.add(f"file {number} of {answers}", ([[answer]], "Sunny.", []))
+    return list(cases.cases.values())
+
+
+FOLDERS = {"both pass": _folder(("Sunny.", "Sunny.")), "the first fails": _folder(("Rain", "Rain"))}
+"""The cases of the files in a folder; what is compared is how many of them were evaluated."""
 
 
 def compare(environment: Environment) -> Iterator[Comparison]:
-    lists = {"trajectories": list(random_trajectories(TRAJECTORIES))}
-    original, ours = environment.call("adk_original.py", lists), environment.call("adk_ours.py", lists)
+    cases = all_cases()
+    inputs = {
+        "trajectories": list(random_trajectories(TRAJECTORIES)),
+        "texts": list(random_texts(TEXTS)),
+        "agents": cases.cases,
+        "folders": FOLDERS,
+        "histories": cases.cases,
+    }
+    original = environment.call("adk_original.py", inputs)
+    inputs["histories"] = original["histories"]["files"]
+    migrated = environment.call("adk_ours.py", {"migrated": LEGACY_FILES})
+    loaded = environment.call("adk_original.py", {"loaded": migrated["migrated"]})
+    ours = environment.call("adk_ours.py", inputs)
     yield compare_items("random lists of tool calls", original["trajectories"], ours["trajectories"])
+    yield compare_items("random pairs of texts", original["texts"], ours["texts"])
+    yield compare_items("cases with a google-adk agent", original["agents"], ours["agents"], cases.documented)
+    yield compare_items("folders", original["folders"], ours["folders"], {"the first fails": "a failing file"})
+    empty = {name: row for name, row in cases.documented.items() if row == "a config without criteria"}
+    yield compare_items("imported results", original["histories"]["results"], ours["histories"], empty)
+    expected = {name: len(data) for name, data in LEGACY_FILES.items()}
+    yield compare_items("migrated files that google-adk loads", loaded["loaded"], expected)
 
 
 def random_trajectories(count: int) -> Iterator[dict[str, Any]]:
@@ -43,6 +96,22 @@ def random_call(chance: random.Random, names: list[str]) -> dict[str, Any]:
     values = ("London", "london", "", 1, 1.0, 2, None, ["a", "b"], ["b", "a"], {"to": "Rome", "via": None}, {})
     arguments = {key: chance.choice(values) for key in ("city", "day") if chance.random() < 0.4}
     return {"name": chance.choice(names), "args": arguments}
+
+
+def random_texts(count: int) -> Iterator[dict[str, str]]:
+    """Expected texts and answers that share words, in several scripts."""
+    chance = random.Random(103)
+    words = "the weather in London is sunny running runs ran cafés Café don't 12.5 12,5 $1,250 naïve e-mail".split()
+    words += (
+        "今天天气很好 สวัสดีครับ Сегодня солнечно مرحبا नमस्ते ☀️ Ｌｏｎｄｏｎ ﬁne İstanbul straße ½ x² 한국어 かな".split()
+    )
+    for number in range(count):
+        expected = ["word", *chance.choices(words, k=chance.randint(0, 8))]
+        answer = chance.sample(expected, chance.randint(0, len(expected))) + chance.choices(
+            words, k=chance.randint(0, 4)
+        )
+        separator = chance.choice((" ", "\n", ", ", "  "))
+        yield {"name": f"texts {number}", "expected": separator.join(expected), "answer": separator.join(answer)}
 
 
 PEER = Peer("adk", ("google-adk[eval]",), compare)

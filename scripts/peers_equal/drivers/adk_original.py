@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from adk_projects import means, module_of, write_folders, write_project
+from google.adk.evaluation._eval_set_results_manager_utils import create_eval_set_result
+from google.adk.evaluation.agent_evaluator import AgentEvaluator
 from google.adk.evaluation.eval_case import Invocation
-from google.adk.evaluation.eval_metrics import EvalMetric, ToolTrajectoryCriterion
+from google.adk.evaluation.eval_metrics import BaseCriterion, EvalMetric, ToolTrajectoryCriterion
+from google.adk.evaluation.final_response_match_v1 import RougeEvaluator
+from google.adk.evaluation.local_eval_sets_manager import load_eval_set_from_file
 from google.adk.evaluation.trajectory_evaluator import TrajectoryEvaluator
 
 
@@ -23,12 +31,110 @@ def trajectory_score(item: dict[str, Any]) -> float | None:
     return TrajectoryEvaluator(eval_metric=metric).evaluate_invocations([actual], [expected]).overall_score
 
 
-def invocation(calls: list[dict[str, Any]]) -> Invocation:
-    user = {"role": "user", "parts": [{"text": "Hello"}]}
-    return Invocation.model_validate({"user_content": user, "intermediate_data": {"tool_uses": calls}})
+def invocation(calls: list[dict[str, Any]], answer: str = "") -> Invocation:
+    user, model = ({"role": role, "parts": [{"text": text}]} for role, text in (("user", "Hello"), ("model", answer)))
+    data = {"user_content": user, "final_response": model, "intermediate_data": {"tool_uses": calls}}
+    return Invocation.model_validate(data)
 
 
-TASKS = {"trajectories": trajectories}
+class Results:
+    """Keeps the results of one evaluation."""
+
+    def __init__(self) -> None:
+        self.cases: list[Any] = []
+
+    def save_eval_set_result(self, app_name: str, eval_set_id: str, eval_case_results: list[Any]) -> None:
+        self.cases += eval_case_results
+
+    def scores(self) -> dict[str, list[float]]:
+        scores: dict[str, list[float]] = {}
+        for case in self.cases:
+            for invocation in case.eval_metric_result_per_invocation:
+                for result in invocation.eval_metric_results:
+                    scores.setdefault(result.metric_name, []).extend([] if result.score is None else [result.score])
+        return scores
+
+
+def texts(inputs: list[dict[str, Any]]) -> dict[str, float | None]:
+    metric = EvalMetric(metric_name="response_match_score", threshold=0.8, criterion=BaseCriterion(threshold=0.8))
+    scores: dict[str, float | None] = {}
+    for item in inputs:
+        actual, expected = invocation([], item["answer"]), invocation([], item["expected"])
+        score = RougeEvaluator(metric).evaluate_invocations([actual], [expected]).overall_score
+        scores[item["name"]] = None if score is None else round(score, 9)
+    return scores
+
+
+def agents(cases: dict[str, Any]) -> dict[str, Any]:
+    """The verdict on each case, and the mean of each metric."""
+    files = write_project(cases)
+    return {name: asyncio.run(evaluate(case, files[name], Results())) for name, case in cases.items()}
+
+
+def folders(inputs: dict[str, list[dict[str, Any]]]) -> dict[str, int]:
+    """How many cases of each folder were evaluated."""
+    paths = write_folders(inputs)
+    counts = {}
+    for name, cases in inputs.items():
+        results = Results()
+        asyncio.run(evaluate(cases[0], paths[name], results))
+        counts[name] = len(results.cases)
+    return counts
+
+
+def histories(cases: dict[str, Any]) -> dict[str, Any]:
+    """The text of the result file of each case that has scores, and what it says."""
+    files = write_project(cases)
+    texts, verdicts = {}, {}
+    for name, case in cases.items():
+        results = Results()
+        verdict = asyncio.run(evaluate(case, files[name], results))
+        if any(results.scores().values()):
+            result = create_eval_set_result("peers", "peers", results.cases)
+            texts[name] = {"text": result.model_dump_json(), "case": case}
+            verdicts[name] = verdict
+    return {"files": texts, "results": verdicts}
+
+
+def loaded(inputs: dict[str, str]) -> dict[str, int | str]:
+    """How many invocations google-adk finds in each file."""
+    counts: dict[str, int | str] = {}
+    for number, (name, text) in enumerate(inputs.items()):
+        file = Path(f"migrated_{number}.test.json")
+        file.write_text(text, encoding="utf-8")
+        eval_set = load_eval_set_from_file(str(file), "migrated")
+        counts[name] = sum(len(case.conversation or ()) for case in eval_set.eval_cases)
+    return counts
+
+
+async def evaluate(case: dict[str, Any], file: Path, results: Results) -> dict[str, Any]:
+    try:
+        await AgentEvaluator.evaluate(
+            module_of(case),
+            str(file),
+            num_runs=case["num_runs"],
+            agent_name=case.get("agent_name"),
+            print_detailed_results=False,
+            app_name="peers",
+            eval_set_results_manager=results,
+        )
+        verdict = "passed"
+    except AssertionError as error:
+        verdict = "not evaluated" if "was not evaluated" in str(error) else "failed"
+    except Exception as error:
+        print(file, repr(error)[:300])
+        verdict = "refused"
+    return {"verdict": verdict, "scores": means(results.scores(), case)}
+
+
+TASKS = {
+    "trajectories": trajectories,
+    "texts": texts,
+    "agents": agents,
+    "folders": folders,
+    "histories": histories,
+    "loaded": loaded,
+}
 
 if __name__ == "__main__":
     inputs = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))

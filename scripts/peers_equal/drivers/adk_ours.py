@@ -8,8 +8,16 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from adk_projects import means, module_of, write_folders, write_project
+
+import proctor
 from proctor import Reply, ToolCall
+from proctor.base.errors import ProctorError
 from proctor.compat.adk import AgentEvaluationFailed, AgentEvaluator
+from proctor.results.store.run_files import import_file
+from proctor.results.store.store import Store
 
 
 def trajectories(inputs: list[dict[str, Any]]) -> dict[str, float | None]:
@@ -45,7 +53,95 @@ def scores_of(agent: Any, eval_set: dict[str, Any], criteria: dict[str, Any]) ->
     return {trial.case.id: trial.scores[0].value for trial in run.trials}
 
 
-TASKS = {"trajectories": trajectories}
+def texts(inputs: list[dict[str, Any]]) -> dict[str, float | None]:
+    answers = {item["name"]: item["answer"] for item in inputs}
+    eval_set = {"evalSetId": "texts", "evalCases": [text_case(item) for item in inputs]}
+    scores = scores_of(lambda question: answers[question], eval_set, {"response_match_score": 0.8})
+    return {name: None if score is None else round(score, 9) for name, score in scores.items()}
+
+
+def text_case(item: dict[str, Any]) -> dict[str, Any]:
+    user, model = (
+        {"role": role, "parts": [{"text": item[key]}]} for role, key in (("user", "name"), ("model", "expected"))
+    )
+    return {"evalId": item["name"], "conversation": [{"userContent": user, "finalResponse": model}]}
+
+
+def folders(inputs: dict[str, list[dict[str, Any]]]) -> dict[str, int]:
+    """How many cases of each folder were evaluated."""
+    paths = write_folders(inputs)
+    counts = {}
+    for name, cases in inputs.items():
+        try:
+            run = AgentEvaluator.evaluate_sync(module_of(cases[0]), paths[name], 1)
+        except AgentEvaluationFailed as failed:
+            run = failed.run
+        counts[name] = len(list(run.trials))
+    return counts
+
+
+def histories(files: dict[str, Any]) -> dict[str, Any]:
+    """What the result files say after `proctor runs import`."""
+    store = Store(Path("imported"))
+    results = {}
+    for number, (name, item) in enumerate(files.items()):
+        data = json.loads(item["text"])
+        data["eval_set_result_id"] = f"peers_{number}"
+        path = Path(f"{number}.evalset_result.json")
+        path.write_text(json.dumps(data), encoding="utf-8")
+        run, _ = import_file(store, str(path))
+        outcome = proctor.verdict(run).outcome.value
+        verdict = "not evaluated" if outcome == "error" else outcome
+        results[name] = {"verdict": verdict, "scores": means(score_lists(run), item["case"])}
+    return results
+
+
+def migrated(inputs: dict[str, Any]) -> dict[str, str]:
+    """The text of each file after `migrate_eval_data_to_new_schema`."""
+    texts = {}
+    for number, (name, rows) in enumerate(inputs.items()):
+        old, new = Path(f"old_{number}.test.json"), Path(f"new_{number}.test.json")
+        old.write_text(json.dumps(rows), encoding="utf-8")
+        AgentEvaluator.migrate_eval_data_to_new_schema_sync(old, new)
+        texts[name] = new.read_text(encoding="utf-8")
+    return texts
+
+
+def agents(cases: dict[str, Any]) -> dict[str, Any]:
+    """The verdict on each case, and the mean of each metric."""
+    files = write_project(cases)
+    return {name: evaluate(case, files[name]) for name, case in cases.items()}
+
+
+def evaluate(case: dict[str, Any], file: Path) -> dict[str, Any]:
+    try:
+        run = AgentEvaluator.evaluate_sync(module_of(case), file, case["num_runs"], agent_name=case.get("agent_name"))
+        verdict = "passed"
+    except AgentEvaluationFailed as failed:
+        run = failed.run
+        verdict = "failed" if failed.failures else "not evaluated"
+    except ProctorError as error:
+        print(file, str(error)[:300])
+        return {"verdict": "refused", "scores": {}}
+    return {"verdict": verdict, "scores": means(score_lists(run), case)}
+
+
+def score_lists(run: proctor.Run) -> dict[str, list[float]]:
+    scores: dict[str, list[float]] = {}
+    for trial in run.trials:
+        for score in trial.scores:
+            scores.setdefault(score.evaluator, []).extend([] if score.value is None else [score.value])
+    return scores
+
+
+TASKS = {
+    "trajectories": trajectories,
+    "texts": texts,
+    "agents": agents,
+    "folders": folders,
+    "histories": histories,
+    "migrated": migrated,
+}
 
 if __name__ == "__main__":
     inputs = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))

@@ -165,9 +165,10 @@ def test_a_result_under_another_name_is_recognised_and_can_be_opened_without_imp
 
 
 def test_what_was_not_evaluated_is_an_error_and_not_a_pass(tmp_path: Path) -> None:
-    unknown = metric("safety_v1", None, NOT_EVALUATED)
-    run = imported(tmp_path, result(case_result("a", "Hi", TRAJECTORY, unknown), case_result("b", "")))
-    assert [trial.outcome for trial in run.trials] == [Outcome.ERROR, Outcome.ERROR]
+    unknown, counted = (metric(name, None, NOT_EVALUATED) for name in ("safety_v1", "tool_call_count_v1"))
+    cases = [case_result("a", "Hi", TRAJECTORY, unknown), case_result("b", ""), case_result("c", "Hi", *GOOD, counted)]
+    run = imported(tmp_path, result(*cases))
+    assert [trial.outcome for trial in run.trials] == [Outcome.ERROR, Outcome.ERROR, Outcome.ERROR]
     assert "log says why" in list(run.trials)[1].reason
 
 

@@ -176,13 +176,14 @@ def _read_score(document: Document, data: Json, pointer: Pointer) -> Score:
         details = {} if value is None else {"value": value}
         reason = NOT_EVALUATED if value is None else f"{value:g}"
         return Score(name, outcome, None if value is None else 1.0, 0.0, reason, report_only=True, details=details)
-    if value is None:
-        return Score(name, Outcome.ERROR, None, threshold, NOT_EVALUATED)
     metric = METRICS.get(name)
     value, threshold = (
         share if metric is None or share is None else (share - metric.minimum) / (metric.maximum - metric.minimum)
         for share in (value, threshold)
     )
+    if value is None:
+        # Any score was still possible, so the threshold must be one that a score can reach.
+        return Score(name, Outcome.ERROR, None, None if threshold is None else min(threshold, 1.0), NOT_EVALUATED)
     passed = status == PASSED_STATUS
     if passes(value, threshold or 0.0) != passed:  # a metric of the user's own, for which less is better
         value, threshold = float(passed), 1.0
@@ -271,9 +272,9 @@ def _all_scores(result: _CaseResult) -> list[Score]:
         replace(score, turn=index)
         for index, exchange in enumerate(result.exchanges)
         for score in exchange.scores
-        if score.evaluator not in REPORT_ONLY
+        if not _is_efficiency(score)
     ]
-    overall = {score.evaluator: score for score in result.overall if score.evaluator not in REPORT_ONLY}
+    overall = {score.evaluator: score for score in result.overall if not _is_efficiency(score)}
     measured = {score.evaluator for score in turns if score.value is not None}
     scores = []
     for score in turns:
@@ -283,6 +284,10 @@ def _all_scores(result: _CaseResult) -> list[Score]:
             scores.append(replace(score, outcome=Outcome.SKIPPED) if partial else score)
     present = {score.evaluator for score in scores}
     return [*scores, *(score for name, score in overall.items() if name not in present)]
+
+
+def _is_efficiency(score: Score) -> bool:
+    return score.report_only and score.evaluator in REPORT_ONLY
 
 
 def _get(data: Mapping[str, Any], name: str) -> Any:
