@@ -111,6 +111,61 @@ def test_a_comparison_and_a_shown_run_leave_the_file_they_read(proctor: Command,
     assert (project / "run.json").read_text() == before
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("show", "last", "--json", "good.json"),
+        ("compare", "last", "last", "--json", "good.json"),
+        ("runs", "export", "last", "-o", "good.json"),
+        ("runs", "export", "last", "-o", "agents.py"),
+        ("trace", "export", "last", "-o", "good.json"),
+        ("trace", "export", "last", "-o", "agents.py"),
+    ],
+    ids=" ".join,
+)
+def test_no_command_overwrites_a_suite_or_an_agent_of_a_stored_run(
+    proctor: Command, suite: Command, project: Path, words: tuple[str, ...]
+) -> None:
+    document = {"agent": "agents.py:echo", "cases": [{"id": "one", "input": "hi", "expected": "hi"}]}
+    suite("good.json", text=json.dumps(document))
+    assert proctor("test", "good.json").code == 0
+    before = {path.name: path.read_bytes() for path in project.glob("*.*") if path.is_file()}
+    ended = proctor(*words)
+    assert ended.code == 2
+    assert "would overwrite a file that" in ended.err
+    assert {path.name: path.read_bytes() for path in project.glob("*.*") if path.is_file()} == before
+
+
+def test_data_of_others_is_not_overwritten_and_a_report_of_before_is(
+    proctor: Command, suite: Command, project: Path
+) -> None:
+    """Not every file that an agent reads is known: its data must survive a report, too."""
+    suite()
+    (project / "prices.json").write_text('{"tea": 3}')
+    (project / "prices.csv").write_text("tea,3\n")
+    (project / "empty.json").write_text("")
+    for target in ("prices.json", "prices.csv"):
+        ended = proctor("test", "--report", target)
+        assert ended.code == 2
+        assert f"{target} would overwrite a file that Proctor did not write" in ended.err
+        assert "tea" in (project / target).read_text()
+    for _ in range(2):
+        assert proctor("test", "--json", "r.json", "--report", "scores.csv").code == 0
+        assert proctor("runs", "export", "last", "-o", "run.jsonl").code == 0
+        assert proctor("trace", "export", "last", "-o", "traces.json").code == 0
+    assert proctor("test", "--json", "empty.json").code == 0
+
+
+@pytest.mark.needs("adk")
+def test_the_criteria_beside_a_test_file_are_not_overwritten(proctor: Command, suite: Command, project: Path) -> None:
+    suite("faq.test.json", text=json.dumps(ADK))
+    (project / "test_config.json").write_text('{"criteria": {"response_match_score": 0.5}}')
+    ended = proctor("test", "faq.test.json", "--agent", "agents.py:echo", "--json", "test_config.json")
+    assert ended.code == 2
+    assert "would overwrite a file" in ended.err
+    assert "response_match_score" in (project / "test_config.json").read_text()
+
+
 def test_a_device_takes_any_report(proctor: Command, suite: Command) -> None:
     suite()
     assert proctor("test", "--json", "/dev/null").code == 0

@@ -136,6 +136,7 @@ def command(**values: Any) -> int:
     if options.as_comment and options.before == NO_EARLIER_RUN:
         return _comment(_open(folder, options.after), None, options, targets)
     first, second = _open(folder, options.before), _open(folder, options.after)
+    refuse_overwriting(targets, [info.path for side in (first, second) for info in side.run.suites])
     if options.rescored:
         first, second = (_rescore_side(folder, side, options, configuration) for side in (first, second))
     select = options.selection.in_run(second.run)

@@ -18,7 +18,7 @@ from proctor.cli.options import json_option, store_option
 from proctor.cli.output import say, say_json
 from proctor.cli.selection import run_argument
 from proctor.config import read_configuration
-from proctor.reporting.output import write_document
+from proctor.reporting.output import refuse_foreign_file, write_document
 from proctor.reporting.plots import sparkline
 from proctor.reporting.terminal.screen import supports_unicode
 from proctor.reporting.wording import plural
@@ -207,6 +207,7 @@ def export_command(run_id: str, output: str, store: str | None) -> int:
     """
     if not output.strip():
         raise UsageError("-o must name a file, or - for standard output")
+    refuse_foreign_file(f"-o {output}", output)
     _, run = open_run(read_configuration().store(store), run_id)
     write_document(output, lambda out: export_run(run, out))
     if output != "-":

@@ -87,8 +87,8 @@ def command(record_to: str | None, **values: Any) -> int:
         say(f"note: `--record FILE` is now `--report holodeck={record_to}`", err=True)
         values["reports"] = {**values["reports"], "holodeck": record_to}
     options = ShowOptions(**values)
-    refuse_overwriting(options.reports, [options.run_id])
     store, run = open_run(read_configuration().store(options.store), options.run_id)
+    refuse_overwriting(options.reports, [options.run_id, *(info.path for info in run.suites)])
     if options.analysis:
         return _show_analysis(run, options.reports)
     if options.judge_calls:

@@ -24,6 +24,7 @@ from proctor.cli.selection import run_argument
 from proctor.cli.suite_files import write_file
 from proctor.cli.trace_to_case import command as to_case
 from proctor.config import read_configuration
+from proctor.reporting.output import refuse_foreign_file
 from proctor.reporting.wording import plural
 from proctor.results.store.run_files import open_run
 from proctor.results.store.store import Store
@@ -31,7 +32,7 @@ from proctor.results.store.trace_encoding import span_to_json
 from proctor.results.store.traces import TraceRow
 from proctor.running.assertions.observed_call import trace_application
 from proctor.tracing.instrumentation import missing_instrumentation
-from proctor.tracing.otlp import read_trace_file, trace_text, trial_resource
+from proctor.tracing.otlp import is_otlp, read_trace_file, trace_text, trial_resource
 from proctor.tracing.spans import MAX_VALUE_CHARS, Span, build_tree, tool_calls_of, usage_of
 
 
@@ -212,6 +213,8 @@ def record_trace(runnable: str, source: str, *, output: str | None, as_json: boo
     arguments = read_arguments(source)
     if output is not None and not output.strip():
         raise UsageError("--output must name a file")
+    if output is not None:
+        refuse_foreign_file(f"--output {output}", output, _is_trace_file)
     stored = Store(read_configuration().store(store))
     with reserve_stdout(as_json):
         once = run_sync(trace_application(resolve_agent(runnable), arguments))
@@ -229,6 +232,14 @@ def record_trace(runnable: str, source: str, *, output: str | None, as_json: boo
     if once.problem is not None:
         say(f"error: {once.problem}", err=True)
     return 0 if once.problem is None else 1
+
+
+def _is_trace_file(path: Path) -> bool:
+    try:
+        read_trace_file(path)
+    except InvalidSuite:
+        return False
+    return True
 
 
 def read_arguments(source: str) -> dict[str, Any]:
@@ -268,6 +279,7 @@ def export_traces(store: Store, run_id: str, output: str | None) -> tuple[str, i
     if output in (None, "-"):
         return run.id, _write_trace_files(entries, sys.stdout)
     path = Path(str(output))
+    refuse_foreign_file(f"-o {path}", str(path), is_otlp)
     try:
         with atomic_write(path) as draft, draft.open("w", encoding="ascii", newline="\n") as file:
             return run.id, _write_trace_files(entries, file)

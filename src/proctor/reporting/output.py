@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import TextIO, cast
 
 from proctor.base.atomic_write import atomic_write
+from proctor.base.errors import UsageError
+from proctor.base.own_files import is_own_output
 from proctor.reporting.terminal.screen import SafeStream, escape_ci_commands
 
 STANDARD_OUTPUT = "-"
@@ -22,6 +24,15 @@ def write_document(path: str, write: Callable[[TextIO], object]) -> None:
         return
     with atomic_write(Path(path)) as draft, open_text(draft, "w") as out:
         write(out)
+
+
+def refuse_foreign_file(option: str, path: str, is_own: Callable[[Path], bool] = is_own_output) -> None:
+    """Raise `UsageError` if the path is a file with content that Proctor did not write; `option` begins the message."""
+    file = Path(path)
+    if path != STANDARD_OUTPUT and file.is_file() and file.stat().st_size and not is_own(file):
+        raise UsageError(
+            f"{option} would overwrite a file that Proctor did not write; name another, or delete it first"
+        )
 
 
 def open_text(path: Path, mode: str) -> TextIO:

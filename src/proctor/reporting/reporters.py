@@ -20,7 +20,7 @@ from typing import TextIO
 from proctor.base.documents import did_you_mean
 from proctor.base.errors import ProctorError, StoreError, UsageError, one_line
 from proctor.plugins import Reporter, load, plugins
-from proctor.reporting.output import STANDARD_OUTPUT, open_text, write_document
+from proctor.reporting.output import STANDARD_OUTPUT, open_text, refuse_foreign_file, write_document
 from proctor.results.run import Run
 from proctor.results.verdict import RunVerdict
 
@@ -98,11 +98,22 @@ def check_targets(targets: Mapping[str, str]) -> None:
 
 
 def refuse_overwriting(targets: Mapping[str, str], files: Iterable[Path | str | None]) -> None:
-    """Raise `UsageError` if a report would go to one of the files that the command reads."""
+    """Raise `UsageError` if a report would overwrite one of the files that the command reads, or one of somebody else.
+
+    JSON and CSV are what data is written in too, and not every file that an agent or a suite uses is known here.
+    Proctor recognizes its own documents in these formats, so it overwrites no others.
+    """
     for path in files if targets else ():
         for name, target in targets.items():
             if path is not None and target != STANDARD_OUTPUT and _is_same_file(Path(target), Path(path)):
-                raise UsageError(f"{_option(name)} {target} would overwrite a file that this command reads")
+                raise UsageError(f"{_request(name, target)} would overwrite a file that this command reads")
+    for name, target in targets.items():
+        if name in _RECOGNIZED:
+            refuse_foreign_file(_request(name, target), target)
+
+
+_RECOGNIZED = ("json", "csv")
+"""Reports that `is_own_output` recognizes."""
 
 
 def write_reports(
@@ -150,6 +161,12 @@ def _load_writer(reporter: Reporter) -> Writer:
 def _option(name: str) -> str:
     """How the report is requested on the command line."""
     return f"--{name}" if any(reporter.name == name for reporter in REPORTERS) else f"--report {name}="
+
+
+def _request(name: str, path: str) -> str:
+    """The option of a report with its file."""
+    option = _option(name)
+    return f"{option}{path}" if option.endswith("=") else f"{option} {path}"
 
 
 def _is_special(path: str) -> bool:
