@@ -270,6 +270,10 @@ MADE_UP = [
     (ToolCall("send_email", {"body": LOAN}, result="sent"), LOAN),
     (ToolCall("quote", {"amount": 500}, error="the service is down"), "The amount is 500."),
     (ToolCall("quote", {"amount": 500}, result={"error": "the service is down"}), "The amount is 500."),
+    (ToolCall("send_email", {"body": LOAN}, result={"status": "sent", "body": LOAN}), LOAN),
+    (ToolCall("note", {"lines": [LOAN]}, result=f"saved: {LOAN}"), LOAN),
+    (ToolCall("quote", {"amount": 500}, error="amount 500 refused"), "The amount is 500."),
+    (ToolCall("quote", {"amount": 500}, result={"error": {"amount": 500}}), "The amount is 500."),
 ]
 
 
@@ -310,6 +314,14 @@ def test_an_answer_may_repeat_what_the_user_said_and_what_a_tool_returned() -> N
     for answer in ("The amount is 500.", "The rate is 3 percent."):
         evaluable = seen(answer, "What is the rate if the amount is 500?", tool_calls=(call,))
         assert judged(Faithfulness(), evaluable, RuleJudge(), threshold=0.8).score == 1, answer
+
+
+def test_a_name_that_a_tool_repeats_with_its_answer_is_evidence() -> None:
+    call = ToolCall("rate", {"city": "Oslo", "year": 2026}, result={"city": "Oslo", "year": 2026, "rate": "4 percent"})
+    answer = "The rate in Oslo is 4 percent."
+    evaluable = seen(answer, "What is the rate?", tool_calls=(call,))
+    assert judged(Faithfulness(), evaluable, RuleJudge(), threshold=0.8).score == 1
+    assert passages(evaluable) == ['{"tool": "rate", "result": {"city": "Oslo", "year": 2026, "rate": "4 percent"}}']
 
 
 def test_passages_of_the_case_win_over_results_of_tools() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -163,5 +164,48 @@ def tool_results(calls: Sequence[ToolCall]) -> list[str]:
 
 
 def _outcome(call: ToolCall) -> dict[str, Json]:
-    """The error of a call that failed, which is evidence of the error only; otherwise its result."""
-    return {"result": to_json(call.result)} if call.error is None else {"error": call.error}
+    """The error of a call that failed, which is evidence of the error only; otherwise its result.
+
+    A result may repeat what the agent wrote (`{"sent": true, "body": "Your loan is approved."}`), and an error what it
+    refuses (`amount 500 refused`). Neither makes it true, so sentences of the agent are left out of results, and all of
+    its values out of errors. A shorter value in a result, such as the city of a rate, is the tool's answer.
+    """
+    texts = sorted(map(to_text, _scalars(to_json(call.arguments))), key=len, reverse=True)
+    sentences = [text for text in texts if len(text.split()) >= MIN_SENTENCE_WORDS]
+    if call.error is not None:
+        return {"error": _without(call.error, texts)}
+    result = to_json(call.result)
+    if isinstance(result, dict) and "error" in result:
+        return {"result": {**_without(result, sentences), "error": _without(result["error"], texts)}}
+    return {"result": _without(result, sentences)}
+
+
+MIN_SENTENCE_WORDS = 4
+"""From this length on, a text that the agent passed to a tool is a statement, and not the name of a thing."""
+
+
+def _scalars(value: Json) -> Iterator[Json]:
+    """The texts and numbers in JSON, at any depth."""
+    if isinstance(value, dict):
+        for item in value.values():
+            yield from _scalars(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _scalars(item)
+    elif isinstance(value, (str, int, float)) and not isinstance(value, bool) and to_text(value).strip():
+        yield value
+
+
+def _without(value: Any, texts: Sequence[str]) -> Any:
+    """The value with an ellipsis for each of the texts that stands in it as whole words."""
+    if not texts:
+        return value
+    if isinstance(value, dict):
+        return {key: _without(item, texts) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_without(item, texts) for item in value]
+    if isinstance(value, str):
+        for text in texts:
+            value = re.sub(rf"(?<!\w){re.escape(text)}(?!\w)", "…", value)
+        return value
+    return "…" if to_text(value) in texts and not isinstance(value, bool) and value is not None else value

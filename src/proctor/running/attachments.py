@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from proctor.agents.reply import Reply
 from proctor.agents.user_code import call_user_function
-from proctor.base.json_data import canonical, to_json, to_text
+from proctor.base.json_data import canonical, to_json
 from proctor.cases.files.file_text import FileText, UnreadableFile
 from proctor.cases.suite import AttachedFile, FileSettings, Suite, Turn
+from proctor.evaluators.material import tool_results
 from proctor.running.conversation import ConversationResult, User
 from proctor.running.failures import ConversationInvalid
 from proctor.running.plan import PlannedSuite, PlannedTrial
@@ -103,10 +104,7 @@ class TrialFiles:
         texts = tuple(file_text.text for file_text in self._texts.get(index, ()) if file_text.text.strip())
         if not texts or reply.retrieval_context is not None:
             return reply
-        tool_results = (
-            to_text({"tool": call.name, "result": call.result}) for call in reply.tool_calls if call.result is not None
-        )
-        return replace(reply, retrieval_context=(*texts, *tool_results))
+        return replace(reply, retrieval_context=(*texts, *tool_results(reply.tool_calls)))
 
 
 class _UserWithFiles:
