@@ -58,3 +58,42 @@ def test_a_signal_ends_the_script_and_not_only_the_run(tmp_path: Path, number: s
     assert (tmp_path / "stopped.txt").exists()
     [row] = Store(tmp_path / ".proctor").runs()
     assert row.status == "interrupted"
+
+
+POOLS = """
+import multiprocessing, os, signal, time
+import proctor
+
+def square(number):
+    return number * number
+
+def pooled(message):
+    with multiprocessing.get_context("fork").Pool(1) as pool:  # ends its process with SIGTERM
+        return str(pool.apply(square, (3,)))
+
+def ended_child(message):
+    child = os.fork()
+    if child == 0:
+        time.sleep(60)
+        os._exit(0)
+    time.sleep(0.05)
+    os.kill(child, signal.SIGTERM)
+    return str(9 if os.waitpid(child, 0)[1] else 0)
+
+cases = tuple(
+    proctor.Case(id=f"c{n}", turns=(proctor.Turn("hi", expected=proctor.Expected(output="9")),)) for n in range(10)
+)
+suite = proctor.Suite("s", cases=cases, evaluators=(proctor.EvaluatorSpec("ExactMatch"),))
+for agent in (pooled, ended_child):
+    run = proctor.run(suite, agent, store=".proctor")
+    print(run.status, len(run.trials), {trial.outcome.value for trial in run.trials})
+"""
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_signal_to_a_process_that_the_agent_forked_does_not_interrupt_the_run(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(POOLS)
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "script.py"], cwd=tmp_path, capture_output=True, text=True, timeout=120
+    )
+    assert done.stdout.splitlines() == ["finished 10 {'passed'}"] * 2, done.stderr

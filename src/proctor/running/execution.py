@@ -316,7 +316,7 @@ def handling_signals(handle: Callable[[signal.Signals], None]) -> Iterator[None]
         yield
         return
     loop = asyncio.get_running_loop()
-    before = {}
+    before: dict[signal.Signals, Any] = {}
     for number in (signal.SIGINT, signal.SIGTERM):
         handler = signal.getsignal(number)
         if handler not in (signal.SIG_DFL, signal.default_int_handler):
@@ -324,13 +324,38 @@ def handling_signals(handle: Callable[[signal.Signals], None]) -> Iterator[None]
         with contextlib.suppress(NotImplementedError, ValueError):
             loop.add_signal_handler(number, handle, number)
             before[number] = handler
+    _HANDLERS_BEFORE.append(before)
     try:
         yield
     finally:
+        _HANDLERS_BEFORE.remove(before)
         for number, handler in before.items():
             loop.remove_signal_handler(number)
             if signal.getsignal(number) is not signal.SIG_IGN:
                 signal.signal(number, handler)
+
+
+_HANDLERS_BEFORE: list[dict[signal.Signals, Any]] = []
+"""The handlers that were in place before each use of `handling_signals`."""
+
+
+def _handle_no_signals_in_child() -> None:
+    """Give the process that an agent forks its own signals back.
+
+    It shares the socket through which the event loop learns of signals. The SIGTERM with which a pool of processes ends
+    one of its own would arrive here and interrupt the run.
+    """
+    if not _HANDLERS_BEFORE:
+        return
+    signal.set_wakeup_fd(-1)
+    for before in reversed(_HANDLERS_BEFORE):
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    _HANDLERS_BEFORE.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_handle_no_signals_in_child)
 
 
 @contextlib.contextmanager
