@@ -343,7 +343,7 @@ def _handle_no_signals_in_child() -> None:
     """Give the process that an agent forks its own signals back.
 
     It shares the socket through which the event loop learns of signals. The SIGTERM with which a pool of processes ends
-    one of its own would arrive here and interrupt the run.
+    a worker would arrive here and interrupt the run.
     """
     if not _HANDLERS_BEFORE:
         return
