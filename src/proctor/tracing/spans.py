@@ -10,6 +10,7 @@ from proctor.agents.pricing import estimate_cost
 from proctor.agents.reply import ToolCall, Usage
 from proctor.base.json_data import Json, parse_json_or_keep, to_json, to_text
 
+UNNAMED = "(unnamed)"
 MAX_VALUE_CHARS = 200
 """The default limit for an input or output in the text of a tree."""
 
@@ -140,7 +141,7 @@ class LLMSpan:
 
     @property
     def name(self) -> str:
-        return self.request_model or self.response_model or "(unnamed)"
+        return self.request_model or self.response_model or UNNAMED
 
     @property
     def error(self) -> str | None:
@@ -158,7 +159,7 @@ class ObserveSpan:
     """Seconds since the epoch."""
     ended_at: float = 0.0
     duration_ms: float = 0.0
-    name: str = "(unnamed)"
+    name: str = UNNAMED
     input: Json = None
     output: Json = None
     metadata: Mapping[str, Json] = field(default_factory=dict)
@@ -191,7 +192,7 @@ class ObservationNode:
 
     @property
     def name(self) -> str:
-        return self.span.name
+        return self.span.name or UNNAMED  # pixie's spans may have no name
 
     @property
     def duration_ms(self) -> float:

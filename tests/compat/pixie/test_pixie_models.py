@@ -20,8 +20,10 @@ from proctor.compat.pixie import (
     LLMSpan,
     MemoryTraceHandler,
     NamedData,
+    ObservationNode,
     ObserveSpan,
     TestCase,
+    build_tree,
     evaluate_sync,
     observe,
     run_and_evaluate_sync,
@@ -173,3 +175,24 @@ def test_a_dataset_is_created_with_items(tmp_path: Any) -> None:
     assert dataset.items[0].eval_input == "Where?"
     assert store.get("cities") == dataset
     assert validate_dataset_file(tmp_path / "cities.json") != []  # no runnable and no evaluators yet
+
+
+def test_a_tree_is_printed_as_in_pixie() -> None:
+    spans = [
+        ObserveSpan("1", "t", None, 1.0, 2.0, 1000.0, "desk", {"q": "x"}, "y", {"env": "test"}),
+        LLMSpan("2", "t", "1", 1.0, 2.0, 350.0, provider="openai", request_model="m", input_tokens=3, output_tokens=4),
+    ]
+    [root] = build_tree(spans)
+    assert isinstance(root, ObservationNode)
+    assert root.to_text().splitlines() == [
+        "desk [1000ms]",
+        '  input: {"q": "x"}',
+        "  output: y",
+        '  metadata: {"env": "test"}',
+        "  m [openai, 350ms]",
+        "    tokens: 3 in / 4 out",
+    ]
+    assert [node.name for node in (root, root.children[0])] == ["desk", "m"]
+    handler = MemoryTraceHandler()
+    handler.add(spans[0])
+    assert isinstance(handler.get_trace("t")[0], ObservationNode)

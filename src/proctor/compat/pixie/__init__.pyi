@@ -128,13 +128,15 @@ from proctor.tracing.spans import (
     ImageContent as ImageContent,
     LLMSpan as LLMSpan,
     Message as Message,
-    ObservationNode as ObservationNode,
     ObserveSpan as ObserveSpan,
     SystemMessage as SystemMessage,
     TextContent as TextContent,
     ToolDefinition as ToolDefinition,
     ToolResultMessage as ToolResultMessage,
     UserMessage as UserMessage,
+)
+from proctor.compat.pixie.trees import (
+    ObservationNode as ObservationNode,
     build_tree as build_tree,
 )
 from proctor.tracing.wrap import (

@@ -35,10 +35,10 @@ def refuse_assignment(model: str, field: str, value: Any) -> NoReturn:
     raise ValidationError.from_exception_data(model, [problem])
 
 
-class _AnyOfEngine(type):
+class AnyOfEngine(type):
     """Makes `isinstance(x, Evaluable)` true for every evaluable of the engine, so that users' checks work.
 
-    A subclass that has `engine_class` in its own body stands for that class. Any other is the user's own: only its own
+    A class that has `engine_class` in its own body stands for that class. Any other is the user's own: only its own
     instances count.
     """
 
@@ -47,7 +47,7 @@ class _AnyOfEngine(type):
         return isinstance(instance, engine_class) if engine_class else super().__instancecheck__(instance)
 
 
-class TestCase(_Evaluable, metaclass=_AnyOfEngine):
+class TestCase(_Evaluable, metaclass=AnyOfEngine):
     """What goes into a test: `eval_input` has at least one item, and `expected_output` is the expectation."""
 
     __slots__ = ()
@@ -115,7 +115,7 @@ class Evaluable(TestCase):
         return type(value) in (list, tuple)  # not NamedValues, from a copy of an evaluable
 
 
-class Evaluation(_Evaluation, metaclass=_AnyOfEngine):
+class Evaluation(_Evaluation, metaclass=AnyOfEngine):
     """The result of one evaluator on one answer; pixie requires a reasoning."""
 
     __slots__ = ()
