@@ -126,6 +126,15 @@ def framework(session: nox.Session, name: str) -> None:
         session.run("python", "-m", "pytest", "tests/docs/test_docs.py", "-k", "frameworks")
 
 
+@nox.session(venv_backend="none", tags=["large"])
+def typescript(session: nox.Session) -> None:
+    """The template adk_ts with the real packages from npm, in `.typescript/`, and its page of the documentation."""
+    session.run(BIN / "python", "-m", "typescript_cases", env={"PYTHONPATH": "scripts"}, external=True)
+    environment = {"PROCTOR_NPM": "1", "PROCTOR_TYPESCRIPT": str(HERE / ".typescript")}
+    tests = ("tests/compat/adk/test_typescript_project.py", "tests/docs/test_docs.py")
+    session.run(BIN / "python", "-m", "pytest", *tests, "-k", "typescript", env=environment, external=True)
+
+
 @nox.session(venv_backend="none")
 def browser(session: nox.Session) -> None:
     """Chromium and axe-core for the tests of the viewer; without them those tests are skipped, or fail if CI=true."""

@@ -3,14 +3,15 @@
 A fenced block with `file=NAME` is written to a folder that belongs to the page; the lines of a `console` block that
 begin with `$ ` are run there in order. Each command must exit with the code that `exit=N` gives for its block (0 if
 there is none), and must print every line that is shown below it; `…` inside a line matches anything. An output may
-leave lines out, but must show at least one. A block with `needs=NAME` runs only if that package is installed, as in
-`make frameworks`.
+leave lines out, but must show at least one. A block with `needs=NAME` runs only if that package or program is
+installed, as in `make frameworks`. One with `needs=npm` downloads packages, and runs only in `nox -s typescript`.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -79,18 +80,26 @@ def test_the_examples_of_a_page_do_what_the_page_says(page: Path, tmp_path: Path
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text(block.text, encoding="utf-8")
         elif block.language == "console":
-            if (package := block.options.get("needs")) and find_spec(package) is None:
+            if (package := block.options.get("needs")) and not is_available(package):
                 missing.append(package)
                 continue
+            if package == "npm":  # it has settings of its own there
+                environment = {**os.environ, **environment, "HOME": os.environ["HOME"]}
             for command, shown in block.commands():
                 check(command, shown, int(block.options.get("exit", "0")), work, environment)
     if missing:
         pytest.skip(f"all but the examples that need {', '.join(missing)} were run")
 
 
+def is_available(package: str) -> bool:
+    if package == "npm":
+        return "PROCTOR_NPM" in os.environ
+    return find_spec(package) is not None or shutil.which(package) is not None
+
+
 def check(command: str, shown: list[str], code: int, work: Path, environment: dict[str, str]) -> None:
     done = subprocess.run(
-        command, shell=True, cwd=work, env=environment, capture_output=True, text=True, encoding="utf-8", timeout=120
+        command, shell=True, cwd=work, env=environment, capture_output=True, text=True, encoding="utf-8", timeout=300
     )
     output = done.stdout + done.stderr
     assert done.returncode == code, f"{command} exited {done.returncode}:\n{output}"

@@ -1,0 +1,1 @@
+"""Cases for an agent in TypeScript, run through the template adk_ts; see `__main__.py`."""
