@@ -30,7 +30,8 @@ LEAST = 0.95
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--project", type=Path, default=None)
-    project = parser.parse_args().project or make_project(FOLDER)
+    project = parser.parse_args().project
+    project = make_project(FOLDER) if project is None else project.resolve()
     cases = documented_cases()
     outcomes = run_cases(project, cases)
     wrong = [case for case in cases if (outcomes.get(case.id) == "passed") is not case.passes]
