@@ -13,6 +13,8 @@ from peers_equal.environments import Environment
 MATCH_TYPES = ("EXACT", "IN_ORDER", "ANY_ORDER")
 TRAJECTORIES = 12_000
 TEXTS = 2_000
+JUDGED = 300
+LABELS = ("supported", "unsupported", "contradictory", "disputed", "not_applicable")
 
 LEGACY_FILES: dict[str, Any] = {
     "rows of ADK for TypeScript": [
@@ -55,6 +57,7 @@ def compare(environment: Environment) -> Iterator[Comparison]:
         "texts": list(random_texts(TEXTS)),
         "agents": cases.cases,
         "folders": FOLDERS,
+        "judged": dict(random_judgements(JUDGED)),
         "histories": cases.cases,
     }
     original = environment.call("adk_original.py", inputs)
@@ -65,6 +68,7 @@ def compare(environment: Environment) -> Iterator[Comparison]:
     yield compare_items("random lists of tool calls", original["trajectories"], ours["trajectories"])
     yield compare_items("random pairs of texts", original["texts"], ours["texts"])
     yield compare_items("cases with a google-adk agent", original["agents"], ours["agents"], cases.documented)
+    yield compare_items("scores from the same replies of a judge", original["judged"], ours["judged"])
     yield compare_items("folders", original["folders"], ours["folders"], {"the first fails": "a failing file"})
     empty = {name: row for name, row in cases.documented.items() if row == "a config without criteria"}
     yield compare_items("imported results", original["histories"]["results"], ours["histories"], empty)
@@ -112,6 +116,25 @@ def random_texts(count: int) -> Iterator[dict[str, str]]:
         )
         separator = chance.choice((" ", "\n", ", ", "  "))
         yield {"name": f"texts {number}", "expected": separator.join(expected), "answer": separator.join(answer)}
+
+
+def random_judgements(count: int) -> Iterator[tuple[str, dict[str, Any]]]:
+    """What a judge that answers in full says: of each sample and rubric, or of each sentence."""
+    chance = random.Random(7)
+    metrics = (
+        "final_response_match_v2",
+        "rubric_based_final_response_quality_v1",
+        "rubric_based_tool_use_quality_v1",
+        "hallucinations_v1",
+    )
+    for number in range(count):
+        metric = metrics[number % len(metrics)]
+        if metric == "hallucinations_v1":
+            replies: list[Any] = [chance.choices(LABELS, k=chance.randint(1, 6))]
+        else:
+            items = 1 if metric == "final_response_match_v2" else chance.randint(1, 4)
+            replies = [chance.choices((True, False), k=items) for _ in range(chance.randint(1, 5))]
+        yield f"{metric} {number}", {"metric": metric, "replies": replies}
 
 
 PEER = Peer("adk", ("google-adk[eval]",), compare)

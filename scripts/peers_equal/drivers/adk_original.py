@@ -17,7 +17,11 @@ from google.adk.evaluation.eval_case import Invocation
 from google.adk.evaluation.eval_metrics import BaseCriterion, EvalMetric, ToolTrajectoryCriterion
 from google.adk.evaluation.final_response_match_v1 import RougeEvaluator
 from google.adk.evaluation.local_eval_sets_manager import load_eval_set_from_file
+from google.adk.evaluation.metric_evaluator_registry import DEFAULT_METRIC_EVALUATOR_REGISTRY
 from google.adk.evaluation.trajectory_evaluator import TrajectoryEvaluator
+from google.adk.models import BaseLlm, LlmResponse
+from google.adk.models.registry import LLMRegistry
+from google.genai import types
 
 
 def trajectories(inputs: list[dict[str, Any]]) -> dict[str, float | None]:
@@ -96,6 +100,64 @@ def histories(cases: dict[str, Any]) -> dict[str, Any]:
     return {"files": texts, "results": verdicts}
 
 
+class ScriptedJudge(BaseLlm):
+    """A judge that says the next of `REPLIES`."""
+
+    @classmethod
+    def supported_models(cls) -> list[str]:
+        return ["scripted-judge"]
+
+    async def generate_content_async(self, llm_request: Any, stream: bool = False) -> Any:
+        part = types.Part(text=REPLIES.pop(0))
+        yield LlmResponse(content=types.Content(role="model", parts=[part]))
+
+
+REPLIES: list[str] = []
+
+
+def judged(inputs: dict[str, Any]) -> dict[str, float | None]:
+    """The score of each metric if the judge replies as the input says."""
+    LLMRegistry.register(ScriptedJudge)
+    return {name: asyncio.run(judged_score(item)) for name, item in inputs.items()}
+
+
+async def judged_score(item: dict[str, Any]) -> float | None:
+    name, replies = item["metric"], item["replies"]
+    count = len(replies[0])
+    options = {"judge_model": "scripted-judge", "num_samples": len(replies)}
+    criterion: dict[str, Any] = {"threshold": 0.5, "judge_model_options": options}
+    answer = "The answer."
+    if name == "final_response_match_v2":
+        words = {True: "valid", False: "invalid"}
+        REPLIES[:] = [json.dumps({"is_the_agent_response_valid": words[reply[0]]}) for reply in replies]
+    elif name == "hallucinations_v1":
+        sentences = [f"Fact number {number} is here." for number in range(count)]
+        answer = " ".join(sentences)
+        blocks = [
+            f"sentence: {sentence}\nlabel: {label}\nrationale: r\nsupporting_excerpt: null\ncontradicting_excerpt: null"
+            for sentence, label in zip(sentences, replies[0], strict=True)
+        ]
+        REPLIES[:] = ["".join(f"<sentence>{sentence}</sentence>" for sentence in sentences), "\n\n".join(blocks)]
+    else:
+        criterion["rubrics"] = [
+            {"rubric_id": f"r{number}", "rubric_content": {"text_property": f"Property {number} holds."}}
+            for number in range(count)
+        ]
+        REPLIES[:] = ["\n\n".join(rubric_blocks(reply)) for reply in replies]
+    metric = EvalMetric(metric_name=name, threshold=0.5, criterion=BaseCriterion.model_validate(criterion))
+    calls = [{"name": "look", "args": {}}]
+    evaluator = DEFAULT_METRIC_EVALUATOR_REGISTRY.get_evaluator(metric)
+    result = await evaluator.evaluate_invocations([invocation(calls, answer)], [invocation(calls, "The answer.")])
+    return None if result.overall_score is None else round(result.overall_score, 9)
+
+
+def rubric_blocks(reply: list[bool]) -> list[str]:
+    return [
+        f"ID: r{number}\nProperty: Property {number} holds.\nRationale: because.\nVerdict: {'yes' if met else 'no'}"
+        for number, met in enumerate(reply)
+    ]
+
+
 def loaded(inputs: dict[str, str]) -> dict[str, int | str]:
     """How many invocations google-adk finds in each file."""
     counts: dict[str, int | str] = {}
@@ -133,6 +195,7 @@ TASKS = {
     "agents": agents,
     "folders": folders,
     "histories": histories,
+    "judged": judged,
     "loaded": loaded,
 }
 

@@ -96,6 +96,53 @@ def histories(files: dict[str, Any]) -> dict[str, Any]:
     return results
 
 
+class ScriptedJudge:
+    """A judge that replies in full as the input says: one reply per sample."""
+
+    name = "scripted"
+
+    def __init__(self, replies: list[list[Any]]) -> None:
+        self.replies = replies
+
+    async def ask(self, question: Any, *, sample: int = 0) -> Any:
+        reply = self.replies[sample]
+        if question.kind == "response-match":
+            return question.reply.model_validate({"reason": "because", "verdict": "yes" if reply[0] else "no"})
+        key = "label" if question.kind == "sentence-labels" else "verdict"
+        values = [value if isinstance(value, str) else "yes" if value else "no" for value in reply]
+        verdicts = [{"number": number, "reason": "because", key: value} for number, value in enumerate(values, 1)]
+        return question.reply.model_validate({"verdicts": verdicts})
+
+
+def judged(inputs: dict[str, Any]) -> dict[str, float | None]:
+    """The score of each metric if the judge replies as the input says."""
+    return {name: judged_score(item) for name, item in inputs.items()}
+
+
+def judged_score(item: dict[str, Any]) -> float | None:
+    name, replies = item["metric"], item["replies"]
+    criterion: dict[str, Any] = {"threshold": 0.5, "judge_model_options": {"num_samples": len(replies)}}
+    answer = "The answer."
+    if name == "hallucinations_v1":
+        answer = " ".join(f"Fact number {number} is here." for number in range(len(replies[0])))
+    elif name.startswith("rubric"):
+        criterion["rubrics"] = [
+            {"rubric_id": f"r{number}", "rubric_content": {"text_property": f"Property {number} holds."}}
+            for number in range(len(replies[0]))
+        ]
+    eval_set = {"evalSetId": "judged", "evalCases": [text_case({"name": "Hello", "expected": "The answer."})]}
+    reply = Reply(answer, (ToolCall("look", {}, {"fact": "here"}),))
+    try:
+        run = AgentEvaluator.evaluate_eval_set_sync(
+            lambda question: reply, eval_set, {name: criterion}, num_runs=1, judge=ScriptedJudge(replies)
+        )
+    except AgentEvaluationFailed as failed:
+        run = failed.run
+    [trial] = run.trials
+    value = trial.scores[0].value
+    return None if value is None else round(value, 9)
+
+
 def migrated(inputs: dict[str, Any]) -> dict[str, str]:
     """The text of each file after `migrate_eval_data_to_new_schema`."""
     texts = {}
@@ -140,6 +187,7 @@ TASKS = {
     "agents": agents,
     "folders": folders,
     "histories": histories,
+    "judged": judged,
     "migrated": migrated,
 }
 
