@@ -88,6 +88,8 @@ class Format:
     """Whether a file with this parsed content is a suite of this format. Must not raise."""
     read: Callable[[Document], list[Suite]] | str
     """The suites in a file; raises `InvalidSuite` with every problem found."""
+    read_with_config: Callable[[Document, Path], list[Suite]] | str | None = None
+    """The same with the evaluators of a config file that is not next to the suite: `proctor test --config FILE`."""
     suffixes: tuple[str, ...] = (".json", ".yaml", ".yml")
     file_names: tuple[str, ...] = ()
     """Patterns such as `*.test.json`. A file with such a name that cannot be read is an error and not ignored."""

@@ -341,6 +341,8 @@ class Suite:
     """Tools whose results count as retrieved passages: names, or patterns such as `mcp__docs__*`."""
     resolved: Mapping[str, ResolvedSetting] = field(default_factory=dict)
     """Settings with their origin, for `proctor doctor`."""
+    config: Path | None = None
+    """The config file that names its evaluators, if it is not the one next to the suite."""
 
     @property
     def base(self) -> Path | None:

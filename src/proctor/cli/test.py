@@ -77,6 +77,7 @@ class TestOptions:
     agents: tuple[str, ...]
     initial_session: Path | None
     evaluators: tuple[str, ...]
+    config: str | None
     judge: str | None
     fast: bool
     budget: float | None
@@ -198,6 +199,12 @@ class TestOptions:
     metavar="NAME[={json}]",
     shell_complete=suggestions.evaluators,
     help="Add an evaluator: ExactMatch, checks.py:fn, or 'MaxCost={\"usd\": 0.01}'. Repeatable.",
+)
+@option(
+    "--config",
+    group=AGENT_AND_JUDGE,
+    metavar="FILE",
+    help="Config file with the evaluators of suites, such as a test_config.json (default: the one next to each suite).",
 )
 @judge_option
 @fast_option
@@ -365,6 +372,7 @@ def _files_read(options: TestOptions, configuration: Configuration, suites: Iter
         yield from (folder / agent.rpartition(":")[0].rpartition("=")[2] for agent in agents)
     baseline = options.baseline or configuration.values.get("baseline")
     yield None if baseline is None else Path(baseline)
+    yield None if options.config is None else Path(options.config)
     yield from (Path(origin) for origin in configuration.origins.values())
 
 
@@ -412,7 +420,7 @@ def _plan(options: TestOptions, request: RunRequest) -> int:
 
 
 def _suites(files: list[str], options: TestOptions) -> list[Suite]:
-    suites = load(files or [default_folder()])
+    suites = load(files or [default_folder()], None if options.config is None else Path(options.config))
     if options.initial_session is not None:
         suites = with_initial_session(suites, options.initial_session)
     for suite in suites:

@@ -53,3 +53,5 @@ class SuiteInfo:
     quarantined: tuple[QuarantinedCase, ...] = ()
     source: str = ""
     """The name of the suite in its file, if the run tests several agents and `name` is one name per agent."""
+    config: str = ""
+    """The path of the config file that names its evaluators, if it is not the one next to the suite."""

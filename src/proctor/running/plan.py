@@ -125,6 +125,7 @@ class PlannedSuite:
             planned=self.planned,
             quarantined=self.quarantined,
             source=self.source,
+            config="" if suite.config is None else str(suite.config),
         )
 
     @property

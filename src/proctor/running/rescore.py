@@ -162,7 +162,9 @@ class RecordedAgent:
 def _current_suites(row: Run, answers: Mapping[TrialAddress, Trial], paths: Sequence[str]) -> list[Suite]:
     """The suites of a run from their current files; from the store if a file is missing or invalid."""
     files = list(paths) or sorted({info.path for info in row.suites if info.path})
-    fresh = {suite.name: suite for suite in load(files if paths else [path for path in files if _is_readable(path)])}
+    config = next((Path(info.config) for info in row.suites if info.config), None)
+    readable = files if paths else [path for path in files if _is_readable(path, config)]
+    fresh = {suite.name: suite for suite in (load(readable, config) if readable else ())}
     names = dict.fromkeys(suite for suite, _, _ in answers)
     sources = {info.name: info.source for info in row.suites if info.source}
     current = ((name, fresh.get(sources.get(name, name))) for name in names)
@@ -172,9 +174,9 @@ def _current_suites(row: Run, answers: Mapping[TrialAddress, Trial], paths: Sequ
     ]
 
 
-def _is_readable(path: str) -> bool:
+def _is_readable(path: str, config: Path | None) -> bool:
     try:
-        load([path])
+        load([path], config)
     except InvalidSuite:
         return False
     return True

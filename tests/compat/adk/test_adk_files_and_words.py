@@ -260,11 +260,13 @@ def test_a_failure_in_pytest_shows_the_metrics_and_not_our_source(tmp_path: Path
     assert "raise AgentEvaluationFailed" not in shown
 
 
-def test_migration_writes_either_spelling(tmp_path: Path) -> None:
+def test_migration_writes_what_the_adk_of_its_name_reads(tmp_path: Path) -> None:
     old, new = write(tmp_path, ROWS[:1]), tmp_path / "new.evalset.json"
     asyncio.run(AgentEvaluator.migrateEvalDataToNewSchema(oldEvalDataFile=old, newEvalDataFile=new))
     assert "evalCases" in json.loads(new.read_text())
-    asyncio.run(AgentEvaluator.migrate_eval_data_to_new_schema(old, new, to="adk-python"))
+    asyncio.run(AgentEvaluator.migrate_eval_data_to_new_schema(old, new))
     assert "eval_cases" in json.loads(new.read_text())
+    asyncio.run(AgentEvaluator.migrate_eval_data_to_new_schema(old, new, to="adk"))
+    assert "evalCases" in json.loads(new.read_text())
     with pytest.raises(UsageError, match="'adk' or 'adk-python'"):
         asyncio.run(AgentEvaluator.migrate_eval_data_to_new_schema(old, new, to="java"))

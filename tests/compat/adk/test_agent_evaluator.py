@@ -379,7 +379,7 @@ def test_a_run_is_kept_where_a_store_is_named(tmp_path: Path) -> None:
 
 def test_a_case_in_which_everything_was_skipped_says_of_each_metric_why(tmp_path: Path) -> None:
     path = write(tmp_path, "a.test.json", eval_set("a", {"evalId": "hi", "conversation": [turn("Hi", "Hello")] * 2}))
-    criteria = {"tool_trajectory_avg_score": 1.0, "rubric_based_tool_use_quality_v1": 0.5}
+    criteria = {"tool_trajectory_avg_score": 1.0, "per_turn_user_simulator_quality_v1": 0.5}
     write(tmp_path, "test_config.json", {"criteria": criteria})
     with pytest.warns(UserWarning, match="was skipped"), pytest.raises(AgentEvaluationFailed) as caught:
         evaluate(good, path, 2)
@@ -388,8 +388,8 @@ def test_a_case_in_which_everything_was_skipped_says_of_each_metric_why(tmp_path
     told = [line for line in unmeasured.places if "skipped:" in line]
     assert told == [
         "tool_trajectory_avg_score was skipped: the case does not say which tool calls it expects",
-        "rubric_based_tool_use_quality_v1 was skipped: "
-        "needs rubrics, in its settings or in the metadata of the case or turn",
+        "per_turn_user_simulator_quality_v1 was skipped: "
+        "needs a conversation, and `conversation_scenario` in the metadata of the case",
     ]
 
 
@@ -431,8 +431,8 @@ def test_whatever_an_agent_says_the_error_and_the_details_can_be_printed(
 @pytest.mark.parametrize(
     ("session", "named"),
     [
-        ({"app_name": "bank", "user_id": "ann", "state": {"n": 1}}, {"appName": "bank", "userId": "ann"}),
-        ({"n": 1}, {"appName": "old", "userId": "user"}),
+        ({"app_name": "bank", "user_id": "ann", "state": {"n": 1}}, {"app_name": "bank", "user_id": "ann"}),
+        ({"n": 1}, {"app_name": "old", "user_id": "user"}),
     ],
 )
 def test_a_migrated_session_has_the_names_without_which_adk_refuses_it(
@@ -442,7 +442,7 @@ def test_a_migrated_session_has_the_names_without_which_adk_refuses_it(
     new = tmp_path / "new.test.json"
     given = write(tmp_path, "session.json", session)
     AgentEvaluator.migrate_eval_data_to_new_schema_sync(old, new, given)
-    assert json.loads(new.read_text())["evalCases"][0]["sessionInput"] == {**named, "state": {"n": 1}}
+    assert json.loads(new.read_text())["eval_cases"][0]["session_input"] == {**named, "state": {"n": 1}}
 
 
 def test_a_sub_agent_of_what_has_none_is_an_error_that_says_so() -> None:

@@ -77,7 +77,7 @@ def test_mocked_outputs_are_pointed_out_once(tmp_path: Path) -> None:
     ("data", "said"),
     [
         ([TYPESCRIPT, PYTHON], "[1].expected_tool_use[0] mixes"),
-        ([TYPESCRIPT, {"reference": "x"}], "[1] needs 'query'"),
+        ([TYPESCRIPT, {"reference": "x"}], "[1] is a legacy row without 'query'"),
         ([{**TYPESCRIPT, "query": " "}], "[0].query must not be blank"),
         ([{**TYPESCRIPT, "refrence": "x"}], "[0].refrence is not a known key; did you mean 'reference'?"),
         ([TYPESCRIPT, 3], "[1] must be an object, not a number"),

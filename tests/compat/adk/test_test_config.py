@@ -51,7 +51,9 @@ def test_chosen_criteria_hold_for_every_case_even_where_there_is_nothing_to_comp
     ],
 )
 def test_each_judged_metric_has_its_evaluator(tmp_path: Path, metric: str, evaluator: str) -> None:
-    [spec] = specs(tmp_path, {metric: 0.75})
+    rubrics = [{"rubric_id": "polite", "rubric_content": {"text_property": "It is polite."}}]
+    suite = docs.read(tmp_path, docs.eval_set(docs.case(rubrics=rubrics)), {"criteria": {metric: 0.75}})
+    [spec] = suite.evaluators
     assert (spec.name, spec.threshold, spec.label) == (evaluator, 0.75, metric)
 
 

@@ -36,13 +36,16 @@ SNIFF_CHARS = 1_000_000
 """How much of an unreadable file is searched for the keys of a suite."""
 
 
-def load(paths: Iterable[str | Path]) -> list[Suite]:
-    """Every suite in files, folders and `file.py:NAME` references; raises one `InvalidSuite` with all problems."""
+def load(paths: Iterable[str | Path], config: Path | None = None) -> list[Suite]:
+    """Every suite in files, folders and `file.py:NAME` references; raises one `InvalidSuite` with all problems.
+
+    `config` names the evaluators of suites in a format that has a config file, instead of the one next to each suite.
+    """
     suites: list[Suite] = []
     problems: list[Problem] = []
     for path in paths:
         try:
-            suites.extend(_load_one(str(path)))
+            suites.extend(_load_one(str(path), config))
         except InvalidSuite as error:
             problems.extend(error.problems)
             suites.extend(error.partial_suites)
@@ -55,6 +58,8 @@ def load(paths: Iterable[str | Path]) -> list[Suite]:
             problems.extend(problem for problem in error.problems if problem not in problems)
     if problems:
         raise InvalidSuite(problems, suites)
+    if config is not None and all(suite.config is None for suite in suites):
+        raise UsageError(f"no suite uses the config file {config}; it is for formats that have one next to a suite")
     return suites
 
 
@@ -67,32 +72,39 @@ def load_file(path: Path) -> list[Suite]:
         raise InvalidSuite(error.problems, suites) from None
 
 
-def _read_file(path: Path) -> list[Suite]:
+def _read_file(path: Path, config: Path | None = None) -> list[Suite]:
     if is_own_output(path):
         raise InvalidSuite([Problem("is a report or an exported run of Proctor, not a suite", path)])
     document = _open(path)
     known = _format_of(document)
     if known is None:
         raise InvalidSuite([_unknown_format(document)])
-    return load_target(known.read)(document)
+    return _read(known, document, config)
 
 
-def _load_one(path: str) -> list[Suite]:
+def _read(known: Format, document: Document, config: Path | None) -> list[Suite]:
+    """The suites of a document, with the evaluators of a config file if its format has one."""
+    if config is None or known.read_with_config is None:
+        return load_target(known.read)(document)
+    return [replace(suite, config=config) for suite in load_target(known.read_with_config)(document, config)]
+
+
+def _load_one(path: str, config: Path | None = None) -> list[Suite]:
     where = Path(path)
     try:
         if where.is_dir():
-            return _load_folder(where)
+            return _load_folder(where, config)
         if not where.exists() and is_reference(path):
             return [_from_python(path)]
         if where.suffix == ".py" and where.is_file():
             return _suites_in_module(where)
-        return _read_file(where)
+        return _read_file(where, config)
     except OSError as error:
         name = Path(error.filename) if isinstance(error.filename, str) else where
         raise InvalidSuite([Problem(read_error(error), name)]) from None
 
 
-def _load_folder(folder: Path) -> list[Suite]:
+def _load_folder(folder: Path, config: Path | None = None) -> list[Suite]:
     """Every suite in a folder and its subfolders; files that are clearly something else are ignored."""
     suites: list[Suite] = []
     problems: list[Problem] = []
@@ -108,7 +120,7 @@ def _load_folder(folder: Path) -> list[Suite]:
             problems.extend([_unknown_format(document)] if _is_named_like_suite(path) else ())
             continue
         try:
-            suites.extend(load_target(known.read)(document))
+            suites.extend(_read(known, document, config))
         except InvalidSuite as error:
             problems.extend(error.problems)
             suites.extend(error.partial_suites)

@@ -26,7 +26,7 @@ from proctor.compat.adk.criteria import METRICS
 from proctor.compat.adk.evaluation_inputs import find_agent, read_eval_set, read_files, with_app_name
 from proctor.compat.adk.keys import CONFIG_NAME, NAME
 from proctor.compat.adk.migration import SPELLINGS, eval_set_text
-from proctor.compat.adk.test_config import DEFAULT_CRITERIA, read_config
+from proctor.compat.adk.test_config import ADK_PYTHON, DEFAULT_CRITERIA, read_config
 from proctor.reporting.explain import FULL, as_text, explain, shorten
 from proctor.reporting.tables import append
 from proctor.reporting.terminal.screen import escape_control, escape_unencodable
@@ -76,20 +76,22 @@ class AgentEvaluator:
         *,
         agent_module: Any = None,
         initial_session_file: str | Path | None = None,
+        config_file: str | Path | None = None,
         **options: Any,
     ) -> Run:
         """Run every case of a file, or of all `*.test.json` files below a folder, `num_runs` times.
 
         Each metric's mean over runs and turns is compared with its threshold. `agent_name` selects a sub-agent,
         `output_file` gets one CSV row per score, and `print_detailed_results` prints every conversation next to the
-        expected one.
+        expected one. `config_file` names a `test_config.json` that is not next to the files.
         """
         __tracebackhide__ = True
         parameters = _snake_case(options)
+        config = parameters.pop("config_file", config_file)
         path = parameters.pop("eval_dataset_file_path_or_dir", eval_dataset_file_path_or_dir)
         session = parameters.pop("initial_session_file", initial_session_file)
         settings, target = _options(parameters.pop("num_runs", num_runs), parameters), _one_agent(agent, agent_module)
-        return await _evaluate(read_files(path, session), target, settings)
+        return await _evaluate(read_files(path, session, config), target, settings)
 
     @staticmethod
     async def evaluate_eval_set(
@@ -135,12 +137,13 @@ class AgentEvaluator:
         new_eval_data_file: str | Path = "",
         initial_session_file: str | Path | None = None,
         *,
-        to: str = NAME,
+        to: str = ADK_PYTHON,
         **options: Any,
     ) -> None:
         """Convert a file in the legacy array format to an EvalSet.
 
-        `to="adk"` writes camelCase keys, `to="adk-python"` the snake_case keys that adk-python needs.
+        `to="adk-python"` writes the snake_case keys that adk-python needs, `to="adk"` the camelCase keys of ADK for
+        TypeScript, as `migrateEvalDataToNewSchema` does.
         """
         if to not in SPELLINGS:
             raise UsageError(f"to must be 'adk' or 'adk-python', not {to!r}")
@@ -164,7 +167,11 @@ class AgentEvaluator:
 
     evaluateEvalSet = evaluate_eval_set  # noqa: N815  ADK-TS's spelling
     findConfigForTestFile = find_config_for_test_file  # noqa: N815
-    migrateEvalDataToNewSchema = migrate_eval_data_to_new_schema  # noqa: N815
+
+    @staticmethod
+    async def migrateEvalDataToNewSchema(*arguments: Any, to: str = NAME, **options: Any) -> None:  # noqa: N802
+        """Like `migrate_eval_data_to_new_schema`, but write what ADK for TypeScript reads."""
+        await AgentEvaluator.migrate_eval_data_to_new_schema(*arguments, to=to, **options)
 
 
 def _options(num_runs: Any, parameters: Mapping[str, Any]) -> _Options:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Final, Literal
 
 from proctor.base.documents import Fields
@@ -21,6 +23,13 @@ INCLUDE_INTERMEDIATE = "include_intermediate_responses_in_final"
 
 RUBRIC_OPTIONS = ("judge_model_options", "rubrics", INCLUDE_INTERMEDIATE)
 """The options of rubric-based metrics."""
+
+RUBRIC_TYPES: Final[Mapping[str, str]] = {
+    "FinalResponseQuality": "FINAL_RESPONSE_QUALITY",
+    "ToolUseQuality": "TOOL_USE_QUALITY",
+    "TrajectoryQuality": "TRAJECTORY_QUALITY",
+}
+"""By evaluator: ADK's type of the rubrics in cases and turns that it checks."""
 
 MODEL_SETTINGS = ("temperature", "top_p", "max_output_tokens")
 """The keys of a model config that have an effect here."""
@@ -207,6 +216,19 @@ class CustomMetric:
     maximum: float = 1.0
     position: Position | None = field(default=None, compare=False, repr=False)
     """Where the config names the code."""
+
+    def found_from(self, suite_folder: Path, config_folder: Path) -> CustomMetric:
+        """The metric with its code named as seen from the suite, if the code is next to a config elsewhere."""
+        if is_reference(self.code):
+            file, _, name = self.code.rpartition(":")
+            separator = ":"
+        else:
+            module, separator, name = self.code.rpartition(".")
+            file = f"{module.replace('.', '/')}.py"
+        if not (config_folder / file).is_file():
+            return self
+        relative = os.path.relpath((config_folder / file).resolve(), suite_folder.resolve())
+        return replace(self, code=f"{Path(relative).as_posix()}{separator}{name}")
 
     def spec(self, threshold: float, options: Mapping[str, Json]) -> EvaluatorSpec:
         """The evaluator for a criterion, with the threshold converted to 0 to 1."""

@@ -13,6 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from proctor.agents.reply import ToolCall
+from proctor.base.errors import UsageError
 from proctor.base.fingerprints import source_fingerprint
 from proctor.base.json_data import UNSET, Json, to_json
 from proctor.base.references import resolve
@@ -183,7 +184,11 @@ class AdkMetric:
 
     @property
     def _metric_function(self) -> Any:
-        return resolve(self.reference_in({"function": self.function}), self.base)
+        reference = self.reference_in({"function": self.function})
+        try:
+            return resolve(reference, self.base)
+        except UsageError as error:  # in the words of the file
+            raise UsageError(str(error).replace(repr(reference), repr(self.function))) from error
 
     @property
     def _range(self) -> tuple[float, float]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal
 
 from proctor.base.documents import Document, Fields
@@ -27,15 +28,17 @@ from proctor.compat.adk.conversations import (
     read_tool_use,
 )
 from proctor.compat.adk.criteria import read_rubrics
-from proctor.compat.adk.keys import ID_KEYS, SET_KEYS, is_row
+from proctor.compat.adk.keys import CONFIG_NAME, ID_KEYS, SET_KEYS, is_row
 from proctor.compat.adk.test_config import (
     ADK_PYTHON,
+    DEFAULT_CONFIG,
     Draft,
     LocatedCase,
     TestConfig,
     as_extra,
     build_suite,
     legacy_rows_setting,
+    load_test_config,
     read_initial_state,
     read_session,
     suite_name,
@@ -44,14 +47,24 @@ from proctor.compat.adk.test_config import (
 
 def read_document(document: Document, config: TestConfig | None = None) -> list[Suite]:
     """The suite of a document, scored by `config`, or by the `test_config.json` next to the file without it."""
+    if config is not None:
+        return build_suite(document, _read_draft(document), config)
+    path = document.path.parent / CONFIG_NAME
+    return read_with_config(document, path) if path.exists() else read_document(document, DEFAULT_CONFIG)
+
+
+def read_with_config(document: Document, path: Path) -> list[Suite]:
+    """The suite of a document, scored by the config file at `path`."""
+    return build_suite(document, _read_draft(document, legacy_rows_setting(path)), load_test_config(document, path))
+
+
+def _read_draft(document: Document, legacy_rows: str | None = None) -> Draft:
     data = document.data
     if is_legacy(data):
-        legacy_rows = legacy_rows_setting(document.path) if config is None else None
-        return build_suite(document, read_rows(document, legacy_rows), config)
+        return read_rows(document, legacy_rows)
     if isinstance(data, dict) and ID_KEYS & data.keys() and not SET_KEYS & data.keys():
-        case = _read_case(document, data, ())
-        return build_suite(document, Draft(suite_name(document.path), (LocatedCase(case, ()),)), config)
-    return build_suite(document, _read_set(document), config)
+        return Draft(suite_name(document.path), (LocatedCase(_read_case(document, data, ()), ()),))
+    return _read_set(document)
 
 
 def is_legacy(data: Json) -> bool:
@@ -260,7 +273,9 @@ def _read_entry(rows: _Rows, data: Json, pointer: Pointer) -> Case:
 
 def _read_row(rows: _Rows, data: Json, pointer: Pointer) -> Turn:
     fields = Fields(rows.document, data, pointer)
-    query = fields.text("query", "", required=fields.valid, blank=False)
+    query = fields.text("query", "", blank=False)
+    if fields.valid and fields.take("query") is None:
+        rows.document.problem(pointer, "is a legacy row without 'query'; add it, with the user's message")
     reference = fields.text("reference")
     calls = _read_calls(rows, fields)
     responses = _read_responses(rows, fields)

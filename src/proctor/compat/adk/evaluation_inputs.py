@@ -124,12 +124,16 @@ SESSION_KEYS = frozenset("state app_name appName user_id userId session_id sessi
 
 
 def read_files(
-    file_or_folder: str | Path, initial_session_file: str | Path | None = None, *, announce: bool = True
+    file_or_folder: str | Path,
+    initial_session_file: str | Path | None = None,
+    config_file: str | Path | None = None,
+    *,
+    announce: bool = True,
 ) -> list[Suite]:
     """The suites of a file, or of every `*.test.json` below a folder; raises with all problems of all files.
 
-    `initial_session_file` sets the session of legacy files, and `announce` turns the warnings of the files into Python
-    warnings.
+    `initial_session_file` sets the session of legacy files, `config_file` the criteria, and `announce` turns the
+    warnings of the files into Python warnings.
     """
     path = Path(file_or_folder)
     if not str(file_or_folder) or not path.exists():
@@ -137,7 +141,7 @@ def read_files(
     files = sorted(_test_files(path)) if path.is_dir() else [path]
     if not files:
         raise UsageError(f"there are no *{TEST_FILE_SUFFIX} files in {path}")
-    suites = load(files)
+    suites = load(files, None if config_file is None else Path(config_file))
     if initial_session_file is not None:
         suites = [with_session_file(suite, Path(initial_session_file)) for suite in suites]
     if announce:

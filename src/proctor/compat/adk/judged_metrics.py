@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from proctor.base.json_data import Json
 from proctor.cases.scenario import SIMULATION_KEY
+from proctor.compat.adk.criteria import RUBRIC_TYPES
 from proctor.compat.adk.judge_samples import AdkJudgedEvaluator, VoteCount, ask_samples
 from proctor.evaluators.declaration import evaluator
 from proctor.evaluators.evaluable import Evaluable, Exchange
@@ -216,7 +217,7 @@ class FinalResponseQuality(RubricEvaluator):
 
     kind: ClassVar[str] = "answer-rubrics"
     instructions: ClassVar[str] = ANSWER_PROMPT
-    type: ClassVar[str] = "FINAL_RESPONSE_QUALITY"
+    type: ClassVar[str] = RUBRIC_TYPES["FinalResponseQuality"]
 
 
 @evaluator(family="agent", needs="rubrics", judge="model", variant_of="Expectations")
@@ -229,7 +230,7 @@ class ToolUseQuality(RubricEvaluator):
 
     kind: ClassVar[str] = "tool-rubrics"
     instructions: ClassVar[str] = TOOLS_PROMPT
-    type: ClassVar[str] = "TOOL_USE_QUALITY"
+    type: ClassVar[str] = RUBRIC_TYPES["ToolUseQuality"]
 
 
 @evaluator(family="agent", needs="rubrics", judge="model", variant_of="Expectations", scope="case")
@@ -242,7 +243,7 @@ class TrajectoryQuality(RubricEvaluator):
 
     kind: ClassVar[str] = "conversation-rubrics"
     instructions: ClassVar[str] = CONVERSATION_PROMPT
-    type: ClassVar[str] = "TRAJECTORY_QUALITY"
+    type: ClassVar[str] = RUBRIC_TYPES["TrajectoryQuality"]
 
     def material(self, evaluable: Evaluable) -> dict[str, Texts]:
         if not evaluable.turns:

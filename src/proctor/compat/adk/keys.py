@@ -20,5 +20,5 @@ ROW_KEYS = frozenset({"reference", "expected_tool_use"})
 
 
 def is_row(data: Mapping[str, Json]) -> bool:
-    """Whether the data is one row of a legacy array."""
-    return "query" in data and bool(ROW_KEYS & data.keys())
+    """Whether the data is one row of a legacy array; one without `query` is reported when it is read."""
+    return bool(ROW_KEYS & data.keys()) and not data.keys() & (SET_KEYS | ID_KEYS)

@@ -16,6 +16,7 @@ PLUGIN = Plugin(
             summary="ADK's EvalSets, from ADK-TS and adk-python, and the older flat arrays.",
             recognises=recognises,
             read="proctor.compat.adk.eval_set:read_document",
+            read_with_config="proctor.compat.adk.eval_set:read_with_config",
             file_names=SUITE_NAMES,
             keys=SET_KEYS,
             case_keys=ROW_KEYS - {"reference"} | {"expected_intermediate_agent_responses"},

@@ -21,15 +21,18 @@ def recognises(path: Path, data: Json) -> bool:
     """Whether the file is an EvalSet, a single EvalCase, or legacy rows."""
     if path.name == CONFIG_NAME or path.suffix not in JSON_AND_YAML:
         return False
+    is_named = any(path.match(pattern) for pattern in SUITE_NAMES)
     if isinstance(data, dict):
         if RESULT_ID_KEYS & data.keys():
             return False
         is_case = bool(ID_KEYS & data.keys() and CONVERSATION_KEYS & data.keys())
-        return bool(SET_KEYS & data.keys()) or is_case or is_row(data)
+        is_only_row = is_row(data) and ("query" in data or is_named)
+        return bool(SET_KEYS & data.keys()) or is_case or is_only_row
     if data == []:
-        return any(path.match(pattern) for pattern in SUITE_NAMES)
+        return is_named
     return isinstance(data, list) and any(
-        isinstance(row, dict) and ("query" in row or ("name" in row and "data" in row)) for row in data
+        isinstance(row, dict) and ("query" in row or ("name" in row and "data" in row) or (is_named and is_row(row)))
+        for row in data
     )
 
 

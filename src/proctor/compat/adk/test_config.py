@@ -12,15 +12,17 @@ from types import MappingProxyType
 from typing import Final
 
 from proctor.base.documents import Document, Fields, did_you_mean, json_type_name
-from proctor.base.errors import InvalidSuite
+from proctor.base.errors import InvalidSuite, Problem
 from proctor.base.json_data import UNSET, Json
 from proctor.base.source import Pointer, pointer_text, read_text
+from proctor.cases.evaluator_specs import read_specs
 from proctor.cases.suite import Case, Criteria, EvaluatorSpec, Suite, with_named_evaluators_only
 from proctor.compat.adk.conversations import read_simulator
 from proctor.compat.adk.criteria import (
     INCLUDE_INTERMEDIATE,
     METRICS,
     REPORT_ONLY,
+    RUBRIC_TYPES,
     UNSUPPORTED_METRICS,
     BuiltInMetric,
     CustomMetric,
@@ -28,10 +30,12 @@ from proctor.compat.adk.criteria import (
     read_options,
     report_only_spec,
 )
-from proctor.compat.adk.keys import CONFIG_NAME, EXTRA_KEY, NAME
+from proctor.compat.adk.keys import EXTRA_KEY, NAME
 
 LEGACY_ROWS = "legacy_rows"
 """A key of Proctor's own: what the rows of a legacy array are if the two ADKs read them differently."""
+EVALUATORS = "evaluators"
+"""A key of Proctor's own, which adk-python ignores: efficiency metrics to report, and evaluators of Proctor."""
 UNSUPPORTED = {"live_model_config": "needs a live session, which Proctor does not support"}
 """Keys that Proctor does not support, and why."""
 
@@ -57,18 +61,15 @@ DEFAULT_CONFIG: Final = TestConfig(
 )
 
 
-def load_test_config(document: Document) -> TestConfig:
-    """The config next to a file, or ADK's defaults without one.
+def load_test_config(document: Document, path: Path) -> TestConfig:
+    """The config at `path` for a document.
 
     A config that cannot be used is a problem of the document, located in the config, and never replaced by the
     defaults.
     """
-    path = document.path.parent / CONFIG_NAME
-    if not path.exists():
-        return DEFAULT_CONFIG
     try:
         config = Document(path, read_text(path))
-        test_config = read_config(config)
+        test_config = read_config(config, document.path.parent)
         config.finish()
         document.warnings.extend(config.warnings)
     except InvalidSuite as error:
@@ -77,11 +78,8 @@ def load_test_config(document: Document) -> TestConfig:
     return test_config
 
 
-def legacy_rows_setting(path: Path) -> str | None:
-    """What the config next to a legacy file says its rows are: `cases`, `conversation`, or None."""
-    config = path.parent / CONFIG_NAME
-    if not config.exists():
-        return None
+def legacy_rows_setting(config: Path) -> str | None:
+    """What a config says the rows of a legacy file are: `cases`, `conversation`, or None."""
     try:
         data = Document(config, read_text(config)).data
     except InvalidSuite:
@@ -90,8 +88,11 @@ def legacy_rows_setting(path: Path) -> str | None:
     return next((value for value in values if value in ("cases", "conversation")), None)
 
 
-def read_config(document: Document) -> TestConfig:
-    """Read a whole `test_config.json`; problems are added to the document."""
+def read_config(document: Document, suite_folder: Path | None = None) -> TestConfig:
+    """Read a whole `test_config.json`; problems are added to the document.
+
+    `suite_folder` is the folder of the suite, from which the names of code start; by default the one of the config.
+    """
     fields = Fields(document, document.data, camel=True)
     fields.choice(LEGACY_ROWS, ("cases", "conversation"))
     for name, reason in UNSUPPORTED.items():
@@ -99,10 +100,14 @@ def read_config(document: Document) -> TestConfig:
             fields.problem(name, reason)
     criteria = fields.mapping("criteria", required=fields.valid)
     simulator, custom = _simulator(fields), _custom_metrics(fields)
+    if suite_folder is not None and suite_folder.resolve() != document.path.parent.resolve():
+        custom = {name: metric.found_from(suite_folder, document.path.parent) for name, metric in custom.items()}
+    more = _read_evaluators(fields)
     stored_keys = {"customMetrics": "custom_metrics", "userSimulatorConfig": "user_simulator_config"}
     notes = {note: value for note, name in stored_keys.items() if (value := fields.take(name))}
     fields.report_unknown_keys(ignored_by=ADK_PYTHON)
     specs = () if criteria is None else read_criteria(document, criteria, fields.at("criteria"), custom)
+    specs += more
     for name in custom.keys() - (criteria or {}).keys():
         document.warn((*fields.at("custom_metrics"), name), "is not listed under criteria, so it is not used")
     return TestConfig(specs, is_explicit=True, simulator=simulator, extra=notes)
@@ -125,6 +130,18 @@ def read_criteria(
     )
 
 
+def _read_evaluators(fields: Fields) -> tuple[EvaluatorSpec, ...]:
+    """The entries of `evaluators`: names of efficiency metrics, and evaluators as in a native suite."""
+    entries = fields.items(EVALUATORS)
+    if entries is None:
+        return ()
+    specs = read_specs(fields.document, entries, fields.at(EVALUATORS), defaults=None)
+    return tuple(
+        replace(report_only_spec(spec.name), position=spec.position) if spec.name in REPORT_ONLY else spec
+        for spec in specs
+    )
+
+
 def _simulator(fields: Fields) -> Mapping[str, Json]:
     if fields.take("user_simulator_config") is None:
         return {}
@@ -144,7 +161,8 @@ def _read_metric(
         return _read_custom(document, custom[name], value, pointer)
     if name in REPORT_ONLY:
         if value not in (None, {}):
-            document.problem(pointer, f'is only reported and has no threshold; write "{name}": {{}}')
+            advice = f'list it under "{EVALUATORS}", which adk-python ignores'
+            document.problem(pointer, f"is only reported and has no threshold; {advice}")
         return report_only_spec(name)
     metric = METRICS.get(name)
     if metric is None:
@@ -205,9 +223,9 @@ class Draft:
     extra: Mapping[str, Json] = field(default_factory=dict)
 
 
-def build_suite(document: Document, draft: Draft, config: TestConfig | None = None) -> list[Suite]:
-    """The suite of a draft, scored by `config` or else the config next to the file; raises with all problems."""
-    config = load_test_config(document) if config is None else config
+def build_suite(document: Document, draft: Draft, config: TestConfig) -> list[Suite]:
+    """The suite of a draft, scored by `config`; raises with all problems."""
+    _report_missing_rubrics(document, draft, config)
     _report_duplicates(document, draft)
     cases = tuple(_with_evaluators(document, located, config) for located in draft.cases)
     document.finish()
@@ -292,6 +310,26 @@ def _can_compare(spec: EvaluatorSpec, case: Case) -> bool:
     if spec.name == "ToolTrajectory":
         return any(turn.expected.tools is not None for turn in case.turns)
     return any(turn.expected.output is not UNSET for turn in case.turns)
+
+
+def _report_missing_rubrics(document: Document, draft: Draft, config: TestConfig) -> None:
+    """Report each metric that needs rubrics if neither its criterion nor any case or turn has some for it."""
+    for spec in config.specs:
+        rubric_type = RUBRIC_TYPES.get(spec.name)
+        if rubric_type is None or spec.arguments.get("rubrics"):
+            continue
+        holders = [
+            metadata
+            for located in draft.cases
+            for metadata in (located.case.metadata, *(turn.metadata for turn in located.case.turns))
+        ]
+        rubrics = [rubric for metadata in holders for rubric in metadata.get("rubrics") or ()]
+        if not any(rubric.get("type") in (None, rubric_type) for rubric in rubrics):
+            message = (
+                f"{spec.title} needs rubrics, and neither its criterion nor a case of {document.path.name} has any "
+                f'of type {rubric_type}; add "rubrics" to the criterion or to the cases'
+            )
+            document.problems.append(Problem.at(spec.position, message, path=document.path))
 
 
 def _report_duplicates(document: Document, draft: Draft) -> None:

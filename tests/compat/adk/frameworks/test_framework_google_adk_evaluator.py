@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -96,9 +95,8 @@ def test_the_agent_of_a_module_is_found_where_adk_looks_for_it(tmp_path: Any, mo
     package = tmp_path / "rates_desk"
     package.mkdir()
     (package / "__init__.py").write_text("")
-    (package / "agent.py").write_text("from test_framework_google_adk import agent\nroot_agent = agent()\n")
+    (package / "agent.py").write_text("from scripted_adk import agent\nroot_agent = agent()\n")
     monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.syspath_prepend(str(Path(__file__).parent))
     AgentEvaluator.evaluate_eval_set_sync("rates_desk", eval_set(eval_case("Oslo")), num_runs=1)
 
 

@@ -47,7 +47,7 @@ def test_a_migrated_legacy_file_is_loaded_by_google_adk(tmp_path: Path) -> None:
     old, new = tmp_path / "old.test.json", tmp_path / "new.test.json"
     uses = [{"tool_name": "look", "tool_input": {"parcelId": 7}}]
     old.write_text(json.dumps([{"query": "Hi", "reference": "Hello", "expected_tool_use": uses}]))
-    asyncio.run(AgentEvaluator.migrate_eval_data_to_new_schema(old, new, to="adk-python"))
+    asyncio.run(AgentEvaluator.migrate_eval_data_to_new_schema(old, new))
     [case] = load_eval_set_from_file(str(new), "new").eval_cases
     assert case.conversation[0].intermediate_data.tool_uses[0].name == "look"
 
