@@ -31,13 +31,14 @@ from virtual_time import run_virtually
 
 from proctor.base.errors import JudgeFailed
 from proctor.base.json_data import Json
+from proctor.base.rate_limit import RateLimiter, RateLimits
 from proctor.judging.budget import Budget
 from proctor.judging.cache import JudgeCache, MemoryCallStore
 from proctor.judging.call_log import call_log
 from proctor.judging.judge import Completion, EndpointFailed, InvalidReply, JudgeCall, Prompt, Question
 from proctor.judging.model_judge import ModelJudge
 from proctor.judging.providers import ModelSpec, ProviderEndpoint
-from proctor.judging.rate_limit import MAX_REFUSALS, RateLimiter, RateLimits, backoff
+from proctor.judging.rate_limit import MAX_REFUSALS, backoff
 
 
 class Verdict(BaseModel):

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from virtual_time import run_virtually
 
-from proctor.judging.call_log import WaitTimer, count_waits
-from proctor.judging.rate_limit import RateLimiter, RateLimits
+from proctor.base.rate_limit import RateLimiter, RateLimits
+from proctor.judging.call_log import WaitTimer, count_waits, waiting
 
 
 class Watch:
@@ -231,7 +231,7 @@ def test_waiting_for_a_slot_is_excluded_from_the_timeout() -> None:
 
         async def waiter() -> None:
             with count_waits(waits):
-                async with limiter.slot():
+                async with limiter.slot(waiting=waiting()):
                     pass
 
         tasks = [asyncio.create_task(holder()), asyncio.create_task(waiter())]

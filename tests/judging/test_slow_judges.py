@@ -9,6 +9,7 @@ import pytest
 from judge_server import hangs, judge_server
 from virtual_time import run_virtually
 
+from proctor.base.rate_limit import RateLimiter
 from proctor.cases.suite import NamedData
 from proctor.evaluators.evaluation import Evaluable, Evaluation
 from proctor.evaluators.geval import GEval
@@ -16,7 +17,7 @@ from proctor.judging.call_log import WaitTimer, count_waits, waiting
 from proctor.judging.judge import EndpointFailed
 from proctor.judging.judges import Judges
 from proctor.judging.questions import claims
-from proctor.judging.rate_limit import RateLimiter, RetryOptions, send_with_retries
+from proctor.judging.rate_limit import RetryOptions, send_with_retries
 from proctor.running.assertions.score_matrix import NamedEvaluator
 from proctor.running.timeouts import Watchdog
 

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from proctor.agents.trial_context import MockBypassed
+from proctor.base.diagnosis import FailureKind
 from proctor.base.errors import AgentFailed, AgentRaised, UnreadableReply
 from proctor.results.score import Outcome
-from proctor.running.failures import ConversationInvalid, FailureKind, SessionLost, backoff_seconds, failure_of
+from proctor.running.failures import ConversationInvalid, SessionLost, backoff_seconds, failure_of
 from proctor.tracing.wrap import MissingInput
 
 
@@ -50,7 +51,7 @@ class ReadTimeout(Exception):
 )
 def test_whose_failure_an_exception_is(error: BaseException, kind: FailureKind) -> None:
     failure = failure_of(error)
-    assert failure.kind is kind
+    assert failure.diagnosis.kind is kind
     assert failure.outcome is (Outcome.FAILED if kind is FailureKind.AGENT else Outcome.ERROR)
 
 
@@ -59,10 +60,9 @@ def test_wording_decides_nothing() -> None:
     assert failure_of(AgentRaised("raised SystemExit: 3")).reason == "the agent raised SystemExit: 3"
 
 
-def test_a_service_says_when_to_come_back_but_not_for_longer_than_a_run_waits() -> None:
-    assert failure_of(StatusError(429, 7)).retry_after == 7
-    assert failure_of(StatusError(429, 10_000)).retry_after == 120
-    assert failure_of(StatusError(429, "soon")).retry_after == 0
+def test_a_service_says_when_to_come_back() -> None:
+    assert failure_of(StatusError(429, 7)).diagnosis.retry_after == 7
+    assert failure_of(StatusError(429, "soon")).diagnosis.retry_after == 0
 
 
 def test_a_lost_session_takes_no_further_turn() -> None:

@@ -13,6 +13,7 @@ from engine_helpers import case, only, outcomes, run, suite
 
 from proctor.agents.reply import Reply, Usage
 from proctor.base.errors import AgentFailed
+from proctor.cases.suite import Case, Expected, Turn
 from proctor.results.score import Outcome
 
 
@@ -113,23 +114,49 @@ def test_a_service_that_says_nonsense_about_when_to_try_again_is_tried_again(hin
     assert (trial.outcome, trial.attempts) == (Outcome.PASSED, 2)
 
 
-def test_a_service_that_wants_to_be_left_alone_for_a_day_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    waited = []
-    real = asyncio.sleep
-
-    async def sleep(seconds: float) -> None:
-        waited.append(seconds)
-        await real(0)
-
-    monkeypatch.setattr("proctor.running.conversation.asyncio.sleep", sleep)
+def test_a_service_that_wants_to_be_left_alone_for_a_day_is_not_waited_for() -> None:
     asked: list[str] = []
-    run(
-        suite([case("c")], retries=1),
-        agent=failing(lambda: AgentFailed("x", transient=True, retry_after=86400), 1, asked),
-    )
+    error = AgentFailed("busy", transient=True, retry_after=86400)
+    trial = only(run(suite([case("c")], retries=1), agent=failing(lambda: error, 1, asked)))
+    assert (trial.outcome, trial.attempts) == (Outcome.ERROR, 1)
+    assert trial.reason == "busy (the service asks to wait 86,400 s more)"
 
-    assert waited
-    assert max(waited) <= 120
+
+class Limited(Exception):
+    status_code = 429
+
+    def __init__(self) -> None:
+        headers = {"retry-after-ms": "1"}
+        self.response = type("Response", (), {"status_code": 429, "headers": headers})()
+        super().__init__("slow down")
+
+
+def test_a_rate_limit_that_says_when_to_come_back_costs_no_attempts() -> None:
+    asked: list[str] = []
+    trial = only(run(suite([case("c")], retries=1), agent=failing(Limited, 12, asked)))
+    assert (trial.outcome, trial.attempts) == (Outcome.PASSED, 13)
+
+
+def test_a_rate_limit_that_never_ends_is_an_error() -> None:
+    asked: list[str] = []
+    trial = only(run(suite([case("c")], retries=1), agent=failing(Limited, float("inf"), asked)))
+    assert trial.outcome is Outcome.ERROR
+    assert trial.reason.endswith("(after 21 attempts)")
+
+
+def test_the_later_turn_of_a_conversation_waits_for_the_rate_limit_in_its_session() -> None:
+    asked: list[str] = []
+
+    async def agent(question: str) -> str:
+        asked.append(question)
+        if question == "b" and asked.count("b") < 6:
+            raise Limited
+        return question
+
+    turns = tuple(Turn(question, Expected(output=question)) for question in "ab")
+    trial = only(run(suite([Case("c", turns)], retries=1), agent=agent))
+    assert trial.outcome is Outcome.PASSED
+    assert asked == ["a", *"bbbbbb"]
 
 
 @pytest.mark.parametrize("ending", [SystemExit, KeyboardInterrupt])

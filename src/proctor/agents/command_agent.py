@@ -94,7 +94,7 @@ class ProcessPerTurnSession(BaseSession):
             finally:
                 await process.end()
             if process.returncode:
-                raise AgentFailed(process.exit_reason())
+                raise process.exit_failure()
             return self._conversation.record(turn, read_answer(parse_answer(_decode(out))))
 
 
@@ -152,8 +152,7 @@ class ProcessSession:
                 await self._process.wait()
                 part = f" in the middle of a line ({to_text(_decode(line), 200)})" if line.strip() else ""
                 turn = len(self._conversation.history) + 1
-                reason = self._process.exit_reason()
-                raise AgentFailed(f"{reason} (before it answered turn {turn}{part})", infrastructure=True)
+                raise self._process.exit_failure(f" (before it answered turn {turn}{part})", infrastructure=True)
             if (reply := self._reply_in(line)) is not None:
                 return reply
             other_lines.append(line)

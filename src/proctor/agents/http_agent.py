@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import email.utils
 import json
-import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,12 +16,13 @@ from proctor.agents.reply_limits import ReplyTooLarge, read_limited
 from proctor.agents.reply_reader import TEXT_KEYS, read_envelope, text_and_data, to_reply
 from proctor.agents.trial_context import current_turn
 from proctor.agents.wire_format import breaks_off, check_error, turn_values
+from proctor.base.diagnosis import AGENT, Diagnosis
 from proctor.base.documents import json_type_name
 from proctor.base.errors import AgentFailed, UnreadableReply, one_line
+from proctor.base.infrastructure import diagnose, diagnose_status
 from proctor.base.json_data import UNSET, Json, Unset, fingerprint, to_json, to_text
 from proctor.base.masking import mask_values
 from proctor.base.selectors import Selector
-from proctor.base.transient import is_transient_status
 from proctor.cases.suite import Case, Turn
 
 
@@ -242,13 +241,13 @@ class HttpSession(BaseSession):
         try:
             response = await self._follow(self._request(body))
         except httpx2.TimeoutException as error:
-            raise self._failed(f"did not answer in time ({type(error).__name__})", transient=True) from None
+            raise self._failed(f"did not answer in time ({type(error).__name__})", diagnose(error)) from None
         except httpx2.DecodingError as error:
             raise UnreadableReply(f"the body cannot be decoded: {one_line(error)}") from None
         except (httpx2.LocalProtocolError, httpx2.InvalidURL) as error:
             raise self._failed(f"cannot be called: {one_line(error)}") from None
         except httpx2.TransportError as error:
-            raise self._failed(f"could not be reached: {one_line(error)}", transient=True) from None
+            raise self._failed(f"could not be reached: {one_line(error)}", diagnose(error)) from None
         if response.status_code >= 400:
             self._received = bytearray()  # the body goes into the reason and is not part of an answer
             raise self._http_error(response)
@@ -291,13 +290,11 @@ class HttpSession(BaseSession):
         body = to_text(response.text.strip(), _MAX_BODY_CHARS + 1)
         return self._failed(
             f"answered {status} {response.reason_phrase}".rstrip() + (f": {body}" if body else ""),
-            transient=is_transient_status(status),
-            retry_after=_retry_after_seconds(response.headers.get("retry-after")),
+            diagnose_status(status, response.text, response.headers),
         )
 
-    def _failed(self, message: str, *, transient: bool = False, retry_after: float | None = None) -> AgentFailed:
-        text = self._mask_secrets(f"{self._options.safe_url} {message}")
-        return AgentFailed(text, transient=transient, retry_after=retry_after)
+    def _failed(self, message: str, diagnosis: Diagnosis = AGENT) -> AgentFailed:
+        return AgentFailed(self._mask_secrets(f"{self._options.safe_url} {message}"), diagnosis=diagnosis)
 
     def _mask_secrets(self, text: str) -> str:
         return mask_values(text, self._options.secrets(), min_length=4)
@@ -332,18 +329,3 @@ class HttpResponse:
             self.text = body.decode(response.charset_encoding or "utf-8", "replace")
         except (LookupError, ValueError):
             self.text = body.decode("utf-8", "replace")
-
-
-def _retry_after_seconds(retry_after: str | None) -> float | None:
-    """The seconds to wait by a `Retry-After` header, which has a number or a date."""
-    if not retry_after:
-        return None
-    try:
-        return max(0.0, float(int(retry_after.strip())))
-    except ValueError:
-        pass
-    try:
-        moment = email.utils.parsedate_to_datetime(retry_after)
-    except (ValueError, TypeError):
-        return None
-    return max(0.0, moment.timestamp() - time.time())

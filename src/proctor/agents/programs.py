@@ -18,6 +18,7 @@ from pathlib import Path
 from proctor.agents.reply_limits import HEAD_BYTES, ReplyTooLarge, read_limited
 from proctor.agents.trial_context import max_reply_bytes
 from proctor.base.errors import AgentFailed, UsageError
+from proctor.base.infrastructure import diagnose_output
 from proctor.base.process_tree import MARK_VARIABLE, kill_tree, new_mark
 
 _CHUNK_BYTES = 65536
@@ -85,7 +86,7 @@ class Process:
                 start_new_session=True,
             )
         except (OSError, ValueError) as error:
-            raise AgentFailed(f"{program.title} could not be started: {error}") from None
+            raise AgentFailed(f"{program.title} could not be started: {error}") from error
         return cls(program, process, mark)
 
     @property
@@ -177,6 +178,20 @@ class Process:
         lines = self.stderr.lines(_FIRST_LINES, _LAST_LINES)
         cause = ": " + "\n".join(lines) if lines else ""
         return f"{self.program.title} {_exit_status_text(self._process.returncode)}{cause}"
+
+    def exit_failure(self, where: str = "", *, infrastructure: bool = False) -> AgentFailed:
+        """The failure of a program that has ended; its output may say that a key, a login or the network is missing.
+
+        Some programs, such as Claude Code, report that on stdout. `infrastructure` is whether it is not the agent's
+        failure whatever it printed.
+        """
+        lines = self.stderr.lines(_FIRST_LINES, _LAST_LINES)
+        stdout = bytes(self.stdout[-_CHUNK_BYTES:]).decode("utf-8", "replace")
+        diagnosis = diagnose_output("\n".join(lines) or stdout, self._process.returncode)
+        said = "" if lines or diagnosis.is_agent else f": {stdout.strip()[-_CHUNK_BYTES:]}"
+        if diagnosis.is_agent:
+            return AgentFailed(f"{self.exit_reason()}{where}", infrastructure=infrastructure)
+        return AgentFailed(f"{self.exit_reason()}{said}{where}", diagnosis=diagnosis)
 
     def _kill(self) -> None:
         if hasattr(os, "killpg"):

@@ -20,6 +20,7 @@ from proctor.agents.reply import Reply
 from proctor.agents.reply_reader import to_reply
 from proctor.agents.trial_context import trial_number
 from proctor.base.errors import AgentFailed, UnreadableReply
+from proctor.base.infrastructure import diagnose_status
 from proctor.base.json_data import Json, to_json, to_text
 from proctor.cases.suite import Turn
 
@@ -73,8 +74,13 @@ def check_error(data: Json) -> None:
     message = error.get("message")
     retry_after = error.get("retry_after")
     is_number = isinstance(retry_after, (int, float)) and not isinstance(retry_after, bool)
+    reason = message if isinstance(message, str) and message.strip() else to_text(dict(error))
+    status = next((error[key] for key in ("status", "code") if isinstance(error.get(key), int)), None)
+    diagnosis = diagnose_status(status, to_json(error))
+    if not is_number and not diagnosis.is_agent:
+        raise AgentFailed(reason, diagnosis=diagnosis)
     raise AgentFailed(
-        message if isinstance(message, str) and message.strip() else to_text(dict(error)),
+        reason,
         infrastructure=error.get("infrastructure") is True,
         transient=is_number,
         retry_after=retry_after if is_number else None,

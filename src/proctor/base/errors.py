@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
+    from proctor.base.diagnosis import Diagnosis
     from proctor.base.positions import Position
 
 MESSAGE_SECONDS = 1.0
@@ -85,7 +86,8 @@ class AgentFailed(ProctorError):
     """The agent could not answer.
 
     A `transient` failure is retried; if it persists, the outcome is an error. An `infrastructure` failure is not the
-    agent's either, but a retry would not help.
+    agent's either, but a retry would not help. Whose failure any other one is depends on the exception that it was
+    raised `from`; without one, it is the agent's.
     """
 
     def __init__(
@@ -96,12 +98,15 @@ class AgentFailed(ProctorError):
         infrastructure: bool = False,
         retry_after: float | None = None,
         places: Sequence[str] = (),
+        diagnosis: Diagnosis | None = None,
     ) -> None:
-        self.transient = transient
+        self.transient = transient if diagnosis is None else diagnosis.is_transient
         self.infrastructure = infrastructure
+        self.diagnosis = diagnosis
+        """Whose failure it is, if the code that raises it has decided that already."""
         self.places = tuple(places)
         """Where in the user's files it happened, the outermost first, if it happened in another process."""
-        self.retry_after = retry_after
+        self.retry_after = retry_after if diagnosis is None else diagnosis.retry_after or None
         """Seconds after which the service allows another request."""
         super().__init__(message)
 

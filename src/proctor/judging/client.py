@@ -14,6 +14,7 @@ from typing import Any
 
 from proctor.agents.reply import Usage
 from proctor.base.errors import UsageError
+from proctor.base.infrastructure import diagnose
 from proctor.base.json_data import Json
 from proctor.base.threads import is_async, run_in_thread
 from proctor.judging.judge import Completion, EndpointFailed, Prompt
@@ -70,7 +71,7 @@ class ClientEndpoint:
             response = await _call_client(create, model=self._model, messages=messages)
             text = response.choices[0].message.content
         except Exception as error:
-            raise EndpointFailed(f"{self.name} {type(error).__name__}: {error}") from None
+            raise EndpointFailed(f"{self.name} {type(error).__name__}: {error}", diagnosis=diagnose(error)) from None
         return Completion(_as_json(text if isinstance(text, str) else "", schema), _usage(response), self._model)
 
 

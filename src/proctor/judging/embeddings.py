@@ -20,23 +20,23 @@ import warnings
 from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from email.utils import parsedate_to_datetime
 from functools import partial
 from importlib.util import find_spec
 from typing import Any, Protocol
 
 from proctor.agents.reply import Usage
 from proctor.base.errors import JudgeFailed, NeedsModel, RenamedWarning, UsageError
+from proctor.base.infrastructure import diagnose, diagnose_status
 from proctor.base.json_data import Json, fingerprint, to_text
 from proctor.base.masking import mask
+from proctor.base.rate_limit import RateLimiter
 from proctor.base.threads import run_in_thread
-from proctor.base.transient import is_transient_status
 from proctor.judging.budget import Budget
 from proctor.judging.cache import Entry, JudgeCache
 from proctor.judging.call_log import log_call
 from proctor.judging.judge import EndpointFailed, JudgeCall
 from proctor.judging.provider_table import address_problem
-from proctor.judging.rate_limit import RateLimiter, RetryOptions, send_with_retries
+from proctor.judging.rate_limit import RetryOptions, send_with_retries
 from proctor.judging.session import engine_session
 from proctor.version import install_command
 
@@ -337,15 +337,14 @@ class ProviderEmbeddings:
         try:
             response = await client.post(self._url(), content=json.dumps(request).encode(), headers=headers)
         except (httpx2.TransportError, httpx2.InvalidURL) as error:
-            raise self._failed(f"could not be reached: {type(error).__name__}: {error}", transient=True) from None
+            problem = f"could not be reached: {type(error).__name__}: {error}"
+            raise self._failed(problem, diagnosis=diagnose(error)) from None
         status = response.status_code
         if status < 300:
             return self._read(response)
         raise self._failed(
             f"answered {status}: {to_text(response.text, 300)}",
-            transient=status == 409 or is_transient_status(status),
-            limited=status == 429,
-            retry_after=_retry_seconds(response.headers.get("retry-after")),
+            diagnosis=diagnose_status(status, response.text, response.headers),
         )
 
     def _url(self) -> str:
@@ -406,15 +405,3 @@ def _require_address(address: str | None) -> None:
 def _require_variable(variable: str | None) -> None:
     if variable is not None and not variable.isidentifier():
         raise UsageError("embeddings: api_key_env must be the name of an environment variable, not the key itself")
-
-
-def _retry_seconds(header: str | None) -> float | None:
-    """The seconds to wait, from a `Retry-After` header: a number of seconds or a date."""
-    try:
-        seconds = float(header or "")
-    except ValueError:
-        try:
-            seconds = parsedate_to_datetime(header or "").timestamp() - time.time()
-        except (ValueError, OverflowError):
-            return None
-    return max(0.0, seconds) if math.isfinite(seconds) else None

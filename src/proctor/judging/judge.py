@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 from proctor.agents.reply import Usage
+from proctor.base.diagnosis import Diagnosis
 from proctor.base.errors import JudgeFailed
 from proctor.base.errors import NeedsModel as NeedsModel
 from proctor.base.json_data import Json, to_text
@@ -171,12 +172,15 @@ class EndpointFailed(JudgeFailed):
         limited: bool = False,
         retry_after: float | None = None,
         timed_out: bool = False,
+        diagnosis: Diagnosis | None = None,
     ) -> None:
-        self.transient = transient
+        self.diagnosis = diagnosis
+        """Whose failure it is and whether a retry may help, if it comes from a provider's exception or status."""
+        self.transient = transient if diagnosis is None else diagnosis.is_transient
         """Whether a retry may help: a timeout, a lost connection, a server error."""
-        self.limited = limited
+        self.limited = limited if diagnosis is None else diagnosis.limited
         """Whether the endpoint refused the request because of its rate limit (429)."""
-        self.retry_after = retry_after
+        self.retry_after = retry_after if diagnosis is None else diagnosis.retry_after or None
         self.timed_out = timed_out
         """Whether the request timed out: the endpoint may be overloaded."""
         super().__init__(message)
@@ -189,6 +193,7 @@ class EndpointFailed(JudgeFailed):
             limited=self.limited,
             retry_after=self.retry_after,
             timed_out=self.timed_out,
+            diagnosis=self.diagnosis,
         )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from proctor.base.errors import UsageError
+from proctor.base.rate_limit import RateLimiter, RateLimits
 from proctor.judging.budget import Budget
 from proctor.judging.cache import JudgeCache
 from proctor.judging.client import ClientEndpoint
@@ -12,7 +13,6 @@ from proctor.judging.judge import Endpoint, Judge, JudgeCallStore
 from proctor.judging.model_judge import ModelJudge
 from proctor.judging.panel import Panel
 from proctor.judging.providers import ModelSpec, ProviderEndpoint
-from proctor.judging.rate_limit import RateLimiter, RateLimits
 from proctor.judging.specs import JudgeSpec, read_panel
 
 

@@ -15,6 +15,7 @@ from typing import Any
 from proctor.agents.reply import Usage
 from proctor.base.errors import BudgetSpent, JudgeFailed
 from proctor.base.json_data import Json, fingerprint, to_json, to_text
+from proctor.base.rate_limit import RateLimiter
 from proctor.judging.budget import Budget
 from proctor.judging.cache import Entry, JudgeCache
 from proctor.judging.call_log import log_call
@@ -29,7 +30,7 @@ from proctor.judging.judge import (
     ReplyT,
 )
 from proctor.judging.prompts import prompt_of, schema_of
-from proctor.judging.rate_limit import RETRIES, TIMEOUT, RateLimiter, RetryOptions, send_with_retries
+from proctor.judging.rate_limit import RETRIES, TIMEOUT, RetryOptions, send_with_retries
 from proctor.judging.replies import read_reply, without_lone_surrogates
 
 SchemaBuilder = Callable[[Question[Any]], Mapping[str, Json]]

@@ -1,4 +1,4 @@
-"""Translates provider errors: which are transient, which are rate limits, and which the user has to correct.
+"""Translates provider errors into sentences for users; `proctor.base.infrastructure` decides which may be retried.
 
 A model that refuses a setting is asked again without it; `AcceptedSettings` has the remaining ones.
 """
@@ -11,9 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from proctor.base.diagnosis import Diagnosis, FailureKind
 from proctor.base.errors import UsageError
+from proctor.base.infrastructure import diagnose
 from proctor.base.json_data import to_text
-from proctor.base.transient import is_transient_status
 from proctor.judging.judge import EndpointFailed
 
 MAX_MESSAGE = 500
@@ -32,52 +33,53 @@ def endpoint_failure(error: Exception) -> EndpointFailed:
     """An error of the library or of a provider's SDK as `EndpointFailed`."""
     from pydantic_ai import exceptions as known
 
+    timed_out = isinstance(error, (known.ModelRequestTimeout, known.ModelTimeoutError))
+    cut_off = Diagnosis(FailureKind.TRANSIENT)
+    is_incomplete = isinstance(error, IndexError) or type(error) is known.ModelAPIError
+    return EndpointFailed(
+        _failure_text(error, known),
+        timed_out=timed_out,
+        diagnosis=cut_off if timed_out or is_incomplete else diagnose(error),
+    )
+
+
+def _failure_text(error: Exception, known: Any) -> str:
+    """What the model did, as the rest of a sentence that starts with its name."""
     if isinstance(error, known.ModelQuotaExceededError):
-        return EndpointFailed(f"has no quota or credit left: {_provider_message(error)}")
+        return f"has no quota or credit left: {_provider_message(error)}"
     if isinstance(error, known.ModelRateLimitError):
-        return EndpointFailed(
-            f"is rate limited: {_provider_message(error)}",
-            transient=True,
-            limited=True,
-            retry_after=error.retry_after,
-        )
+        return f"is rate limited: {_provider_message(error)}"
     if isinstance(error, (known.ModelRequestTimeout, known.ModelTimeoutError)):
-        return EndpointFailed("did not answer in time", transient=True, timed_out=True)
+        return "did not answer in time"
     if isinstance(error, known.ModelConnectionError):
-        return EndpointFailed(f"cannot be reached: {_root_cause(error)}", transient=True)
+        return f"cannot be reached: {_root_cause(error)}"
     if isinstance(error, known.ModelAuthenticationError):
-        return EndpointFailed(
-            f"rejects the API key: {_provider_message(error)}; check the key, and api_key_env if you set base_url"
-        )
+        return f"rejects the API key: {_provider_message(error)}; check the key, and api_key_env if you set base_url"
     if isinstance(error, known.ModelNotFoundError):
-        return EndpointFailed(f"was not found: {_provider_message(error)}; check the model's name and the address")
+        return f"was not found: {_provider_message(error)}; check the model's name and the address"
     if isinstance(error, known.ModelContextWindowExceededError):
-        return EndpointFailed(f"got more text than its context window holds: {_provider_message(error)}")
+        return f"got more text than its context window holds: {_provider_message(error)}"
     if isinstance(error, known.ModelRequestRejectedError):
-        return EndpointFailed(f"rejects the request: {_provider_message(error)}")
+        return f"rejects the request: {_provider_message(error)}"
     if isinstance(error, (known.ModelUnavailableError, known.ModelServerError)):
-        return EndpointFailed(
-            f"failed with a server error: {_provider_message(error)}", transient=True, retry_after=error.retry_after
-        )
-    return _other_failure(error, known)
+        return f"failed with a server error: {_provider_message(error)}"
+    return _other_failure_text(error, known)
 
 
-def _other_failure(error: Exception, known: Any) -> EndpointFailed:
+def _other_failure_text(error: Exception, known: Any) -> str:
     if isinstance(error, known.ModelHTTPError):
-        return EndpointFailed(
-            f"answered with {_provider_message(error)}", transient=is_transient_status(error.status_code)
-        )
+        return f"answered with {_provider_message(error)}"
     if isinstance(error, known.ModelAPIError):  # a body that is not JSON: most likely cut off
-        return EndpointFailed(f"sent an unreadable answer: {_provider_message(error)}", transient=True)
+        return f"sent an unreadable answer: {_provider_message(error)}"
     if isinstance(error, IndexError):  # the library takes the first choice without a check
-        return EndpointFailed("sent an answer without a completion", transient=True)
+        return "sent an answer without a completion"
     if isinstance(error, (AttributeError, TypeError, KeyError)):  # nor does it check their shape
-        return EndpointFailed(f"sent something that is not a completion; check the address ({_root_cause(error)})")
+        return f"sent something that is not a completion; check the address ({_root_cause(error)})"
     if isinstance(error, known.UnexpectedModelBehavior):
-        return EndpointFailed(f"sent something that is not a completion; check the address: {_provider_message(error)}")
+        return f"sent something that is not a completion; check the address: {_provider_message(error)}"
     if isinstance(error, (UsageError, known.UserError)):
-        return EndpointFailed(f"cannot be used: {_provider_message(error)}")
-    return EndpointFailed(f"failed with {type(error).__name__}: {_provider_message(error)}")
+        return f"cannot be used: {_provider_message(error)}"
+    return f"failed with {type(error).__name__}: {_provider_message(error)}"
 
 
 def fallback_settings(error: Exception, accepted: AcceptedSettings) -> AcceptedSettings | None:

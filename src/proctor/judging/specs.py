@@ -18,13 +18,14 @@ from proctor.base.documents import Document, Fields, json_type_name
 from proctor.base.environment import expand
 from proctor.base.errors import RenamedWarning, UsageError
 from proctor.base.json_data import Json
+from proctor.base.rate_limit import NO_LIMITS, RateLimits
 from proctor.base.source import Pointer
 from proctor.judging.client import ClientEndpoint
 from proctor.judging.judge import OLD_RULES_NAME, RULES, RULES_VERSION, Judge, is_judge
 from proctor.judging.panel import Panel
 from proctor.judging.provider_table import address_problem, parse_model_name
 from proctor.judging.providers import ModelSpec
-from proctor.judging.rate_limit import NO_LIMITS, TIMEOUT, RateLimits
+from proctor.judging.rate_limit import TIMEOUT
 from proctor.plugins import JudgeSpelling, load, plugins
 
 _SHOWN_NOTICES: dict[Any, Any] = {}

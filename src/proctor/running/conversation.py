@@ -15,9 +15,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -37,19 +38,17 @@ from proctor.agents.trial_context import (
 )
 from proctor.agents.turn_recorder import TurnEvent, TurnRecorder
 from proctor.base.clock import Clock
+from proctor.base.diagnosis import AGENT
 from proctor.base.errors import AgentFailed, UnreadableReply
+from proctor.base.infrastructure import diagnose
 from proctor.base.json_data import Json
+from proctor.base.rate_limit import RateLimiter
 from proctor.base.threads import exit_if_forked
 from proctor.cases.suite import Case, NamedData, Turn
 from proctor.results.score import Outcome
 from proctor.running.error_locations import user_locations
-from proctor.running.failures import (
-    ConversationInvalid,
-    Failure,
-    FailureKind,
-    backoff_seconds,
-    failure_of,
-)
+from proctor.running.failures import ConversationInvalid, Failure, backoff_seconds, failure_of
+from proctor.running.rate_limit import MAX_REFUSALS, MAX_REFUSED_SECONDS, agent_limiter
 from proctor.running.settings import TrialLimits
 from proctor.running.timeouts import Cancelled, TimedOut, Watchdog, run_with_timeout
 from proctor.tracing.capture import collect_spans
@@ -116,6 +115,8 @@ class ConversationResult:
     """The turns as they were sent, if they are not those of the case."""
     failed_turns: Outcome | None = None
     """The outcome of failed turns, if the conversation continued after them; `reason` names each."""
+    lasting_problem: str = ""
+    """What kept the agent from answering, if the next trial would have the same problem."""
 
 
 async def converse(
@@ -125,23 +126,26 @@ async def converse(
     backoff: float,
     watchdog: Watchdog,
     new_user: Callable[[], User],
+    limiter: RateLimiter | None = None,
 ) -> ConversationResult:
     """Hold the conversation of `case`. Transient failures are retried, and a warning of the result says so.
 
-    If the case continues after failed turns, a failed turn is not retried: the next one is sent.
+    If the case continues after failed turns, a failed turn is not retried: the next one is sent. Turns wait for the
+    `limiter` of the agent's endpoint.
     """
     carry_context_into_pools()
     retries = _Retries(limits.retries, backoff)
+    limiter = limiter or agent_limiter(1, backoff)
     number = trial_number()
     while True:
         started_at, clock = Clock.time(), Clock.perf_counter()
         user = new_user()
         trial = TrialContext(number, limits.agent, ToolMocks(case.mocks) if case.mocks else None)
         with collect_spans() as trace:
-            conversation = _Conversation(agent, case, user, trial, trace.spans, retries)
+            conversation = _Conversation(agent, case, user, trial, trace.spans, retries, limiter)
             failure = await _attempt(conversation, limits.timeout, watchdog)
         duration_ms = (Clock.perf_counter() - clock - conversation.excluded_seconds) * 1000
-        if failure is None or not failure.is_transient or conversation.replies or not retries.left:
+        if failure is None or conversation.replies or not retries.allow(failure):
             return _conversation_result(
                 conversation, failure, retries, user, (started_at, duration_ms), tuple(trace.spans)
             )
@@ -156,9 +160,7 @@ def _conversation_result(
     times: tuple[float, float],
     spans: tuple[Span, ...],
 ) -> ConversationResult:
-    reason = "" if failure is None else failure.reason
-    if failure is not None and failure.is_transient and retries.warnings:
-        reason = f"{reason} (after {retries.attempts} attempts)"
+    reason = "" if failure is None else failure.reason + retries.summary(failure)
     partial = None if failure is None else conversation.partial_reply(reason)
     return ConversationResult(
         tuple(conversation.replies) if partial is None else (*conversation.replies, partial),
@@ -170,26 +172,69 @@ def _conversation_result(
         spans,
         user.turns,
         conversation.failed,
+        failure.diagnosis.cause if failure is not None and failure.diagnosis.lasting else "",
     )
 
 
 class _Retries:
-    """How many retries a conversation has left, and a warning for each one that was needed."""
+    """How often and how long a conversation may be retried, and a warning for each retry that was needed.
+
+    A service that says when its rate limit allows another request works, so its refusal costs no attempt. What it may
+    cost is time: the agent is called again until the conversation has waited `MAX_REFUSED_SECONDS`.
+    """
 
     def __init__(self, limit: int, backoff: float) -> None:
-        self.left = limit
         self.attempts = 1
         self.warnings: list[str] = []
+        self.waited = 0.0
+        """Seconds of pauses, and of waiting for the rate limit after a refusal."""
+        self.refusals = 0
+        self._limit = limit
+        self._faults = 0
         self._backoff = backoff
+
+    def allow(self, failure: Failure) -> bool:
+        """Whether the agent may be called again after a failure."""
+        if not failure.is_transient or not self._limit:
+            return False
+        if self.waited + failure.diagnosis.retry_after > MAX_REFUSED_SECONDS:
+            return False
+        if _names_a_time(failure):
+            return self.refusals < MAX_REFUSALS
+        return self._faults < self._limit
 
     async def pause(self, failure: Failure, turn: int = 0) -> None:
         """Wait before the next attempt: as long as the service asked for, or longer each time."""
-        self.left -= 1
-        pause = failure.retry_after or backoff_seconds(self._backoff, self.attempts)
+        self.refusals += failure.diagnosis.limited
+        self._faults += not _names_a_time(failure)
+        pause = failure.diagnosis.retry_after or backoff_seconds(self._backoff, self.attempts)
         self.attempts += 1
         what = f"turn {turn + 1} was sent again" if turn else "the agent was called again"
         self.warnings.append(f"{what} (attempt {self.attempts}), since {failure.reason}")
+        began = Clock.perf_counter()
         await asyncio.sleep(pause)
+        self.waited += Clock.perf_counter() - began
+
+    def summary(self, failure: Failure) -> str:
+        """How often and how long it was tried, as the end of the reason."""
+        if not failure.is_transient:
+            return ""
+        parts = []
+        if self.attempts > 1:
+            parts.append(f"after {self.attempts} attempts")
+        if self.waited >= 1:
+            parts.append(f"{self.waited:.0f} s of waiting")
+        if self._limit and self.waited + failure.diagnosis.retry_after > MAX_REFUSED_SECONDS:
+            asked = failure.diagnosis.retry_after
+            parts.append(
+                f"the service asks to wait {asked:,.0f} s more" if asked else "which is as long as Proctor waits"
+            )
+        return f" ({', '.join(parts)})" if parts else ""
+
+
+def _names_a_time(failure: Failure) -> bool:
+    """Whether the service refused a turn because of its rate limit and said when to come back."""
+    return failure.diagnosis.limited and failure.diagnosis.retry_after > 0
 
 
 async def _attempt(conversation: _Conversation, timeout: float, watchdog: Watchdog) -> Failure | None:
@@ -200,9 +245,9 @@ async def _attempt(conversation: _Conversation, timeout: float, watchdog: Watchd
             conversation.run(), timeout, watchdog, lambda: conversation.excluded_seconds, conversation.case_id
         )
     except TimedOut:
-        failure = Failure(FailureKind.AGENT, f"the agent gave no answer within {timeout:g} s")
+        failure = Failure(AGENT, f"the agent gave no answer within {timeout:g} s")
     except Cancelled:
-        failure = Failure(FailureKind.AGENT, "the agent cancelled its own task")
+        failure = Failure(AGENT, "the agent cancelled its own task")
     except (asyncio.CancelledError, RunStopped):
         raise
     except BaseException as error:  # such as GeneratorExit: whatever an agent raises only affects its trial
@@ -223,6 +268,7 @@ class _Conversation:
         trial: TrialContext,
         spans: list[Span],
         retries: _Retries,
+        limiter: RateLimiter,
     ) -> None:
         self.replies: list[Reply] = []
         self.warnings: list[str] = []
@@ -235,6 +281,7 @@ class _Conversation:
         self._user = user
         self._spans = spans
         self._retries = retries
+        self._limiter = limiter
         self._continues_after_failure = case.continue_after_failed_turn
         self._paused = 0.0
         self._pause_began: float | None = None
@@ -280,9 +327,10 @@ class _Conversation:
                 failure = failure_of(error)
                 if self._continues_after_failure:
                     return self._failed_turn(failure)
-                if not (self.replies and self._retries.left and failure.is_transient) or failure.loses_session:
+                if not self.replies or failure.loses_session or not self._retries.allow(failure):
                     raise
-                await self._pause(failure)
+                with self._excluded():
+                    await self._retries.pause(failure, len(self.replies))
             else:
                 self._breaks_in_a_row = 0
                 if reply.error is not None:
@@ -290,6 +338,19 @@ class _Conversation:
                 return reply
 
     async def _send(self, session: Session, turn: Turn) -> Reply:
+        began = Clock.perf_counter()
+        async with self._limiter.slot(waiting=self._excluded()) as slot:
+            if self._retries.refusals:
+                self._retries.waited += Clock.perf_counter() - began
+            try:
+                return await self._send_now(session, turn)
+            except Exception as error:
+                diagnosis = diagnose(error)
+                if diagnosis.limited:
+                    slot.limited(diagnosis.retry_after or None)
+                raise
+
+    async def _send_now(self, session: Session, turn: Turn) -> Reply:
         self._open = OpenTurn(self._agent, session, self._case, self._spans)
         try:
             reply = await send_turn(self._open, turn)
@@ -303,10 +364,14 @@ class _Conversation:
         self._open = None
         return reply
 
-    async def _pause(self, failure: Failure) -> None:
+    @contextlib.contextmanager
+    def _excluded(self) -> Iterator[None]:
+        """Exclude the time that passes inside from the timeout: it is not the agent's."""
         self._pause_began = began = Clock.perf_counter()
-        await self._retries.pause(failure, len(self.replies))
-        self._paused, self._pause_began = self._paused + Clock.perf_counter() - began, None
+        try:
+            yield
+        finally:
+            self._paused, self._pause_began = self._paused + Clock.perf_counter() - began, None
 
     def _failed_turn(self, failure: Failure) -> Reply:
         """The reply to a failed turn, after which the conversation continues."""

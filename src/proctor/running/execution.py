@@ -5,8 +5,9 @@ the `TrialWriter`, and takes the next. An unexpected exception becomes the error
 The obvious version, one task per trial behind a semaphore, creates all tasks at once and lets a suite with many trials
 starve the others.
 
-A run stops early for four reasons: a signal, `--maxfail`, a store or listener that fails, and a spent budget. When the
-budget is spent, no trial starts any more and running trials finish. In the other cases running trials are cancelled
+A run stops early for five reasons: a signal, `--maxfail`, a store or listener that fails, a spent budget, and a problem
+that all trials of a suite have in common (`common_problem`). When the budget is spent, or for a common problem, no
+trial starts any more and running trials finish. In the other cases running trials are cancelled
 too, and nothing of them is recorded, so that a resumed run runs them again: half a trial in the store would look like a
 result.
 
@@ -35,10 +36,11 @@ from proctor.results.trial import Trial
 from proctor.results.verdict import RunVerdict, record_verdict, verdict
 from proctor.running.agent_lifecycle import start_agents, stop_agents
 from proctor.running.attachments import AttachedFiles
+from proctor.running.common_problem import CommonProblems, stop_note
 from proctor.running.conversation import RunStopped
 from proctor.running.cost import RunCosts
 from proctor.running.plan import Plan, PlannedSuite, PlannedTrial
-from proctor.running.rate_limit import RateLimit
+from proctor.running.rate_limit import AgentLimiters, RateLimit
 from proctor.running.resume import OpenRun
 from proctor.running.reuse import EarlierAnswer
 from proctor.running.scoring import ScoringContext
@@ -61,13 +63,14 @@ class Dispatcher:
         for trial in trials:
             self._waiting.setdefault(trial.suite, deque()).append(trial)
         self._running: Counter[PlannedSuite] = Counter()
+        self._held: set[PlannedSuite] = set()
         self._freed = asyncio.Event()
 
     async def next(self) -> PlannedTrial | None:
         """The next trial that may start, or `None` if none is left; waits while all suites are at their limits."""
         while self._waiting:
             for suite, trials in self._waiting.items():
-                if self._running[suite] < suite.max_sessions:
+                if suite not in self._held and self._running[suite] < suite.max_sessions:
                     self._running[suite] += 1
                     trial = trials.popleft()
                     if not trials:
@@ -83,6 +86,25 @@ class Dispatcher:
         """Mark a trial as finished, so that another one of its suite may start."""
         self._running[trial.suite] -= 1
         self._freed.set()
+
+    def hold(self, suite: PlannedSuite) -> None:
+        """Start no trial of a suite until it is released; those that run go on."""
+        self._held.add(suite)
+
+    def release(self, suite: PlannedSuite) -> None:
+        """Start trials of a suite again."""
+        self._held.discard(suite)
+        self._freed.set()
+
+    def is_running(self, suite: PlannedSuite) -> bool:
+        """Whether any trial of a suite runs now."""
+        return self._running[suite] > 0
+
+    def drop(self, suite: PlannedSuite) -> int:
+        """Return no more trials of a suite; returns how many are dropped."""
+        dropped = len(self._waiting.pop(suite, ()))
+        self._freed.set()
+        return dropped
 
     def close(self) -> None:
         """Return no more trials."""
@@ -137,6 +159,7 @@ class Execution:
         self._unavailable: dict[BaseAgent, str] = {}
         self._max_tasks = max((item.max_sessions for item in plan.suites), default=1)
         asks_models = any(item.asks_models for item in plan.suites)
+        self._problems = CommonProblems()
         self._costs = RunCosts(plan, options, open_run) if asks_models or options.budget_usd is not None else None
         self._watchdog = Watchdog()
         evaluators_at_once = max((item.limits.parallel for item in plan.suites), default=1)
@@ -146,6 +169,7 @@ class Execution:
             scoring=ScoringContext(asyncio.Semaphore(evaluators_at_once), self._watchdog, options.fast, judges),
             files=AttachedFiles(options.read_file),
             rate=None if options.rate is None else RateLimit(options.rate),
+            limiters=AgentLimiters(self._max_tasks, options.backoff),
             earlier=earlier,
             unavailable=self._unavailable,
             is_stopping=lambda: self._dispatcher.is_closed,
@@ -254,6 +278,7 @@ class Execution:
 
     def _record(self, planned: PlannedTrial, trial: Trial) -> None:
         self._writer.add(trial)
+        self._check_common_problem(planned)
         if self._gate is not None:
             self._gate.record(trial)
         if planned.suite.limits.parallel == 1:
@@ -265,6 +290,20 @@ class Execution:
         self._not_passed += trial.outcome in (Outcome.FAILED, Outcome.ERROR)
         if self._options.maxfail is not None and self._not_passed >= self._options.maxfail:
             self._stop(f"stopped after {self._not_passed} trials that did not pass (--maxfail)")
+
+    def _check_common_problem(self, planned: PlannedTrial) -> None:
+        """Hold a suite whose trials all hit the same problem, and drop the rest of it when the last of them has."""
+        suite, problem = planned.suite, self._trials.problems.pop(planned.position, None)
+        if problem is not None:  # it was run, and not skipped
+            self._problems.record(suite, problem)
+        common = self._problems.of(suite)
+        if not common:
+            self._dispatcher.release(suite)
+            return
+        self._dispatcher.hold(suite)
+        if not self._dispatcher.is_running(suite) and (count := self._dispatcher.drop(suite)):
+            note = stop_note(common, count)
+            self._note = f"{self._note}; {note}" if self._note else note
 
     async def _start_agents(self) -> None:
         """Start the agents before the first trial; a resumed run may have no trials left, or only those of the gate."""

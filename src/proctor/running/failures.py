@@ -1,25 +1,36 @@
-"""Decides whose failure an exception is, and whether to retry. Nothing else decides this.
+"""What an exception from an agent's session means for its trial: the outcome, the reason, and whether to retry.
 
-An exception of the agent's own code is a failure of the agent. One that the network, a service, the case or Proctor
-causes says nothing about the agent: the trial is an error. The decision depends on types and fields, never on the
-wording of a message.
+`proctor.base.infrastructure` decides whose failure the exceptions of agents and libraries are. This module adds those
+of the engine, which say nothing about the agent either: the conversation could not be held as the case describes it.
 """
 
 from __future__ import annotations
 
 import random
 from dataclasses import dataclass
-from enum import Enum
 
 from proctor.agents.trial_context import MockBypassed
+from proctor.base.diagnosis import Diagnosis, FailureKind
 from proctor.base.errors import AgentFailed, AgentRaised, UnreadableReply, one_line, user_location
-from proctor.base.transient import is_transient, retry_after
+from proctor.base.infrastructure import diagnose
 from proctor.results.score import Outcome
 from proctor.tracing.wrap import MissingInput
+
+_INFRASTRUCTURE = Diagnosis(FailureKind.INFRASTRUCTURE)
 
 
 class ConversationInvalid(Exception):
     """The conversation could not continue for a reason that is not the agent's, so it says nothing about the agent."""
+
+    def __init__(self, message: str, diagnosis: Diagnosis = _INFRASTRUCTURE) -> None:
+        self.diagnosis = diagnosis
+        super().__init__(message)
+
+
+def not_started(agent: str, problem: str) -> ConversationInvalid:
+    """The exception for an agent that cannot start in the process of a trial; it could not in the next one either."""
+    message = f"the agent {agent} could not start: {problem}"
+    return ConversationInvalid(message, Diagnosis(FailureKind.INFRASTRUCTURE, message, lasting=True))
 
 
 class SessionLost(AgentFailed):
@@ -29,28 +40,12 @@ class SessionLost(AgentFailed):
         super().__init__(message, transient=True)
 
 
-class FailureKind(Enum):
-    """What caused a failure."""
-
-    AGENT = "agent"
-    INFRASTRUCTURE = "infrastructure"
-    """Not the agent, and retrying would not help."""
-    TRANSIENT = "transient"
-    """Not the agent, and retrying may help."""
-
-    @property
-    def outcome(self) -> Outcome:
-        return Outcome.FAILED if self is FailureKind.AGENT else Outcome.ERROR
-
-
 @dataclass(frozen=True, slots=True)
 class Failure:
     """Why a conversation or a turn failed."""
 
-    kind: FailureKind
+    diagnosis: Diagnosis
     reason: str
-    retry_after: float = 0.0
-    """Seconds that the service asked to wait; 0 if it did not ask."""
     breaks_session: bool = False
     """Whether the next turns of the session will probably fail too."""
     loses_session: bool = False
@@ -58,25 +53,22 @@ class Failure:
 
     @property
     def outcome(self) -> Outcome:
-        return self.kind.outcome
+        return Outcome.FAILED if self.diagnosis.is_agent else Outcome.ERROR
 
     @property
     def is_transient(self) -> bool:
-        return self.kind is FailureKind.TRANSIENT
+        return self.diagnosis.is_transient
 
 
 def failure_of(error: BaseException) -> Failure:
     """The failure that an exception from an agent's session means."""
     if isinstance(error, UnreadableReply):
-        return Failure(FailureKind.INFRASTRUCTURE, f"the agent's reply cannot be read: {error}")
+        return Failure(_INFRASTRUCTURE, f"the agent's reply cannot be read: {error}")
     if isinstance(error, (ConversationInvalid, MissingInput, MockBypassed)):
-        return Failure(FailureKind.INFRASTRUCTURE, str(error))
-    kind = FailureKind.TRANSIENT if is_transient(error) else FailureKind.AGENT
-    if kind is FailureKind.AGENT and isinstance(error, AgentFailed) and error.infrastructure:
-        kind = FailureKind.INFRASTRUCTURE
+        return Failure(error.diagnosis if isinstance(error, ConversationInvalid) else _INFRASTRUCTURE, str(error))
     lost = isinstance(error, SessionLost)
     breaks = lost or bool(getattr(error, "breaks_session", False)) or isinstance(error, ConnectionError)
-    return Failure(kind, failure_message(error), retry_after(error), breaks, lost)
+    return Failure(diagnose(error), failure_message(error), breaks, lost)
 
 
 def failure_message(error: BaseException) -> str:

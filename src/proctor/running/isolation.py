@@ -32,12 +32,13 @@ from proctor.agents.agent import BaseAgent
 from proctor.agents.reply import Reply
 from proctor.agents.reply_limits import ReplyTooLarge
 from proctor.agents.trial_context import AgentSettings
-from proctor.base.errors import AgentFailed, UsageError, one_line
+from proctor.base.diagnosis import Diagnosis, FailureKind
+from proctor.base.errors import AgentFailed, UsageError
 from proctor.base.event_loops import run_sync
 from proctor.base.process_tree import MARK_VARIABLE, adopt_orphans, kill_children, kill_tree, new_mark
 from proctor.cases.suite import Case, Turn
 from proctor.running.agent_lifecycle import STOP_SECONDS, try_step
-from proctor.running.failures import ConversationInvalid
+from proctor.running.failures import ConversationInvalid, not_started
 from proctor.running.plan import Plan
 from proctor.running.remote_agent import (
     HostedSession,
@@ -49,6 +50,7 @@ from proctor.running.remote_agent import (
     TurnFailed,
     excluded_time,
     pack,
+    portable_error,
     trial_to_host,
     unpack,
 )
@@ -209,7 +211,7 @@ class IsolatedSession(RemoteSession):
             except AgentFailed as error:
                 problem = str(error)
         if problem is not None:
-            raise ConversationInvalid(f"the agent {name} could not start: {problem}")
+            raise not_started(name, problem)
 
     async def _abort(self) -> None:
         """End a session that has already failed; this does not count towards timeouts."""
@@ -283,7 +285,12 @@ def _serve_forks(control: socket.socket, agents: list[BaseAgent], cases: dict[tu
                 break
             [length] = _LENGTH.unpack(head)
             request: SessionRequest = pickle.loads(_receive_exactly(control, length))  # noqa: S301  from our own process
-            if os.fork() == 0:
+            try:
+                pid = os.fork()
+            except OSError as error:  # this machine has no more processes or memory
+                _refuse_session(socket.socket(fileno=fds[0]), error)
+                continue
+            if pid == 0:
                 control.close()
                 case = cases[request.suite, request.case_id]
                 _serve_session(socket.socket(fileno=fds[0]), agents[request.suite], case, request)
@@ -291,6 +298,13 @@ def _serve_forks(control: socket.socket, agents: list[BaseAgent], cases: dict[tu
     finally:
         kill_children(os.getpid())
         os._exit(0)
+
+
+def _refuse_session(link: socket.socket, error: OSError) -> None:
+    """Report that no process could be started for a session."""
+    diagnosis = Diagnosis(FailureKind.INFRASTRUCTURE, "this machine can start no more processes", lasting=True)
+    with contextlib.suppress(OSError), link:
+        _send(link, ConversationInvalid(f"no process could be started for the trial: {error}", diagnosis))
 
 
 def _receive_exactly(source: socket.socket, length: int) -> bytes:
@@ -318,7 +332,7 @@ def _serve_session(link: socket.socket, agent: BaseAgent, case: Case, request: S
             run_sync(_host_session(link, agent, HostedTrial(case, request.number, request.settings), request))
     except BaseException as error:
         with contextlib.suppress(Exception):
-            _send(link, AgentFailed(f"the agent raised {one_line(error)}"))
+            _send(link, portable_error(error))
     finally:
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(Exception):

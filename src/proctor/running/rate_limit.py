@@ -1,4 +1,4 @@
-"""`--rate`: a limit on the turns per second to each endpoint."""
+"""Limits on the turns that are sent to an endpoint: `--rate`, and the limit that the endpoint itself has."""
 
 from __future__ import annotations
 
@@ -6,6 +6,39 @@ import asyncio
 
 from proctor.agents.agent import BaseAgent
 from proctor.base.clock import Clock
+from proctor.base.rate_limit import RateLimiter, RateLimits
+
+MAX_REFUSED_SECONDS = 300.0
+"""How long a conversation waits in all for a service that refuses its turns because of a rate limit."""
+
+
+MAX_REFUSALS = 20
+"""How often it is refused at most."""
+
+
+def agent_limiter(most: int, backoff: float) -> RateLimiter:
+    """A limiter for agents of one endpoint. It does nothing until the endpoint refuses a turn.
+
+    A turn is not one request: agents call models and tools, block and compute. So all turns may start at once, at most
+    `most`, and only a refusal makes them wait: as long as the endpoint asks, or `backoff` seconds, doubled each time.
+    """
+    limits = RateLimits(initial=most, maximum=most, max_pause=MAX_REFUSED_SECONDS, refusal_pause=backoff)
+    return RateLimiter(limits)
+
+
+class AgentLimiters:
+    """The limiters of a run, one for each endpoint."""
+
+    def __init__(self, most: int, backoff: float) -> None:
+        self._most = most
+        self._backoff = backoff
+        self._limiters: dict[str, RateLimiter] = {}
+
+    def limiter_of(self, agent: BaseAgent) -> RateLimiter:
+        endpoint = agent.endpoint or agent.identity
+        if endpoint not in self._limiters:
+            self._limiters[endpoint] = agent_limiter(self._most, self._backoff)
+        return self._limiters[endpoint]
 
 
 class RateLimit:

@@ -41,8 +41,9 @@ from proctor.base.errors import AgentFailed, UnreadableReply, one_line
 from proctor.cases.suite import Case, Turn
 from proctor.running.conversation import OpenTurn, send_turn
 from proctor.running.error_locations import user_locations
-from proctor.running.failures import ConversationInvalid, FailureKind, failure_of
+from proctor.running.failures import ConversationInvalid, failure_of
 from proctor.tracing.capture import SCOPE, collect_spans
+from proctor.tracing.wrap import MissingInput
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,10 +260,9 @@ def portable_error(error: BaseException) -> Exception:
     failure, places = failure_of(error), user_locations(error)
     if isinstance(error, UnreadableReply):
         return UnreadableReply(str(error))
-    if failure.kind is FailureKind.INFRASTRUCTURE:
-        return ConversationInvalid(failure.reason)
-    wait = failure.retry_after or None
-    return AgentFailed(failure.reason, transient=failure.is_transient, retry_after=wait, places=places)
+    if isinstance(error, (ConversationInvalid, MissingInput, MockBypassed)):
+        return ConversationInvalid(failure.reason, failure.diagnosis)
+    return AgentFailed(failure.reason, places=places, diagnosis=failure.diagnosis)
 
 
 def pack(message: Any) -> bytes:

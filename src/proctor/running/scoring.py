@@ -19,6 +19,7 @@ from typing import Any
 
 from proctor.base.clock import Clock
 from proctor.base.errors import NeedsModel, ProctorError, one_line, truncate_middle, user_location
+from proctor.base.infrastructure import diagnose
 from proctor.base.json_data import Json, to_json
 from proctor.base.threads import run_in_thread
 from proctor.cases.suite import TOOL_EVALUATORS, Case, Suite
@@ -68,6 +69,16 @@ class ScoringContext:
 
 
 @dataclass(frozen=True, slots=True)
+class ScoringNotes:
+    """What the scoring of a trial reports besides scores."""
+
+    warnings: dict[str, None] = field(default_factory=dict)
+    """For the authors of evaluators, each once."""
+    problems: list[str] = field(default_factory=list)
+    """What kept evaluators from scoring, if it would keep them from scoring the next trial too: a missing key."""
+
+
+@dataclass(frozen=True, slots=True)
 class _Job:
     """One evaluator and what it scores."""
 
@@ -76,6 +87,7 @@ class _Job:
     turn: int | None
     """The index of the turn, or `None` for the whole conversation."""
     limits: TrialLimits
+    notes: ScoringNotes
 
     @property
     def timeout(self) -> float:
@@ -85,22 +97,20 @@ class _Job:
 
 async def score(
     planned: PlannedTrial, answer: ConversationResult, scoring: ScoringContext
-) -> tuple[tuple[Score, ...], tuple[str, ...]]:
-    """The scores of a trial, in the order of its evaluators, and warnings for the authors of evaluators."""
-    jobs = _jobs(planned, answer, scoring.fast)
-    warnings: list[str] = []
-    inline = {
-        at: _score_inline(job, scoring.watchdog, warnings) for at, job in enumerate(jobs) if job.evaluator.runs_inline
-    }
+) -> tuple[tuple[Score, ...], ScoringNotes]:
+    """The scores of a trial, in the order of its evaluators, and what else there is to report."""
+    notes = ScoringNotes()
+    jobs = _jobs(planned, answer, scoring.fast, notes)
+    inline = {at: _score_inline(job, scoring.watchdog) for at, job in enumerate(jobs) if job.evaluator.runs_inline}
     others = [at for at in range(len(jobs)) if at not in inline]
     in_background: Sequence[Score | None] = ()
     if others:
-        in_background = await asyncio.gather(*(_score_in_background(jobs[at], scoring, warnings) for at in others))
+        in_background = await asyncio.gather(*(_score_in_background(jobs[at], scoring) for at in others))
     by_position = {**inline, **dict(zip(others, in_background, strict=True))}
     scores = tuple(item for at in range(len(jobs)) if (item := by_position[at]) is not None)
     if planned.suite.suite.criteria.trials == "mean":
         scores = apply_mean_thresholds(scores)
-    return scores, tuple(dict.fromkeys(warnings))
+    return scores, notes
 
 
 def with_outcome(suite: Suite, answer: ConversationResult, scores: tuple[Score, ...]) -> ConversationResult:
@@ -151,7 +161,7 @@ def outcome_of_exception(error: BaseException) -> NoScore:
     return NoScore(Outcome.ERROR, f"raised {one_line(error)}{user_location(error)}")
 
 
-def _jobs(planned: PlannedTrial, answer: ConversationResult, fast: bool) -> list[_Job]:
+def _jobs(planned: PlannedTrial, answer: ConversationResult, fast: bool, notes: ScoringNotes) -> list[_Job]:
     """What each evaluator scores: those of turns each turn, those of the case the whole conversation."""
     case = case_as_held(planned, answer)
     limits = planned.suite.limits
@@ -166,7 +176,7 @@ def _jobs(planned: PlannedTrial, answer: ConversationResult, fast: bool) -> list
     if of_case and turns and answer.failed_turns is None:
         whole = conversation_evaluable(case, turns)
         views += [view for evaluator in of_case for view in _views_of_case(evaluator, whole, turns)]
-    return [_Job(*view, limits) for view in views if not (fast and view[0].needs_model)]
+    return [_Job(*view, limits, notes) for view in views if not (fast and view[0].needs_model)]
 
 
 def _views_of_case(
@@ -187,7 +197,7 @@ def _views_of_case(
     return [*views, (evaluator, whole, None)] if any(expected) else views
 
 
-def _score_inline(job: _Job, watchdog: Watchdog, warnings: list[str]) -> Score:
+def _score_inline(job: _Job, watchdog: Watchdog) -> Score:
     timeout = job.evaluator.spec.timeout or job.limits.evaluator_timeout
     task = asyncio.current_task()
     clock = Clock.perf_counter()
@@ -197,28 +207,28 @@ def _score_inline(job: _Job, watchdog: Watchdog, warnings: list[str]) -> Score:
             evaluation = to_evaluation(job.evaluator.call(select_output(job.evaluator, job.evaluable)))
         finally:
             watchdog.forget(task)  # inside the outer `try`, since the watchdog may interrupt at any moment before this
-        return _score_from(job, evaluation, clock, warnings)
+        return _score_from(job, evaluation, clock)
     except WatchdogInterrupt:
         watchdog.forget(task)
         return _missing_score(job, InvalidScore(f"gave no score within {timeout:g} s"), clock)
     except OutputMissing as error:
-        return _score_from(job, Evaluation(0.0, str(error), {UNREADABLE: True}), clock, warnings)
+        return _score_from(job, Evaluation(0.0, str(error), {UNREADABLE: True}), clock)
     except (Exception, SystemExit) as error:
         return _missing_score(job, error, clock)
 
 
-async def _score_in_background(job: _Job, scoring: ScoringContext, warnings: list[str]) -> Score | None:
+async def _score_in_background(job: _Job, scoring: ScoringContext) -> Score | None:
     """The score of an evaluator that may block or hang; `None` if it needs a model and `--fast` is on."""
     async with contextlib.nullcontext() if job.evaluator.asks_judge else scoring.evaluator_slots:
         clock = Clock.perf_counter()
         try:
-            return _score_from(job, await _call_with_timeout(job, scoring), clock, warnings)
+            return _score_from(job, await _call_with_timeout(job, scoring), clock)
         except TimedOut:
             return _missing_score(job, InvalidScore(f"gave no score within {job.timeout:g} s"), clock)
         except Cancelled:
             return _missing_score(job, InvalidScore("cancelled itself"), clock)
         except OutputMissing as error:
-            return _score_from(job, Evaluation(0.0, str(error), {UNREADABLE: True}), clock, warnings)
+            return _score_from(job, Evaluation(0.0, str(error), {UNREADABLE: True}), clock)
         except asyncio.CancelledError:
             raise
         except BaseException as error:  # such as GeneratorExit: whatever an evaluator raises only affects its score
@@ -284,12 +294,12 @@ def _as_plain_data(evaluation: Evaluation | None) -> Evaluation | None:
     return replace(evaluation, reasoning=str(evaluation.reasoning or ""), details=to_json(evaluation.details))
 
 
-def _score_from(job: _Job, evaluation: Evaluation | None, clock: float, warnings: list[str]) -> Score:
+def _score_from(job: _Job, evaluation: Evaluation | None, clock: float) -> Score:
     if evaluation is None:
         return _missing_score(job, NothingToCompare("nothing to compare"), clock)
     details = to_json(evaluation.details) if evaluation.details else {}
     if UNCLAMPED in details:
-        warnings.append(f"{job.evaluator.title}: {clamp_notice(evaluation)}")
+        job.notes.warnings[f"{job.evaluator.title}: {clamp_notice(evaluation)}"] = None
     is_passed = passes(evaluation.score, job.evaluator.threshold, evaluation.passed)
     return Score(
         evaluator=job.evaluator.title,
@@ -308,6 +318,8 @@ def _score_from(job: _Job, evaluation: Evaluation | None, clock: float, warnings
 def _missing_score(job: _Job, error: BaseException, clock: float) -> Score:
     """A score without a value. An error of an `optional` evaluator counts as skipped."""
     failure = outcome_of_exception(error)
+    if failure.outcome is Outcome.ERROR and (diagnosis := diagnose(error)).lasting:
+        job.notes.problems.append(diagnosis.cause)
     if job.evaluator.spec.optional and (failure.outcome is Outcome.ERROR or JUDGED in failure.details):
         failure = replace(failure, outcome=Outcome.SKIPPED, reason=f"could not be scored: {failure.reason}")
     return Score(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from proctor.agents.agent import BaseAgent
 from proctor.agents.trial_context import TrialContext, current_trial
@@ -16,7 +16,7 @@ from proctor.results.trial import Trial
 from proctor.running.attachments import AttachedFiles
 from proctor.running.conversation import ConversationResult, RunStopped, ScriptedUser, User, converse
 from proctor.running.plan import PlannedTrial
-from proctor.running.rate_limit import RateLimit
+from proctor.running.rate_limit import AgentLimiters, RateLimit
 from proctor.running.retrieval import with_passages
 from proctor.running.reuse import EarlierAnswer, conversation_result
 from proctor.running.scoring import (
@@ -40,12 +40,15 @@ class TrialRunner:
     scoring: ScoringContext
     files: AttachedFiles
     rate: RateLimit | None
+    limiters: AgentLimiters
     earlier: EarlierAnswer | None
     """Finds the stored answer for a trial, if there is one."""
     unavailable: dict[BaseAgent, str]
     """Why an agent could not start."""
     is_stopping: Callable[[], bool]
     """Whether the run is stopping, so that no trial may start."""
+    problems: dict[int, str] = field(default_factory=dict)
+    """By position: the problem of a finished trial, if the next trial would have it too."""
 
     async def run(self, planned: PlannedTrial) -> Trial:
         """The result of the trial; raises `RunStopped` if the run cannot continue."""
@@ -59,6 +62,7 @@ class TrialRunner:
         if planned.suite.agent in self.unavailable:
             return result_without_answer(planned, Outcome.ERROR, self.unavailable[planned.suite.agent])
         answer = await self._converse(planned)
+        self.problems[planned.position] = answer.lasting_problem
         if planned.suite.suite.rerun_tools is not None and answer.outcome is None:
             answer = await with_rerun_tools(answer, planned.case, planned.suite)
         return await self._score(planned, answer, reused=False)
@@ -85,7 +89,10 @@ class TrialRunner:
             if self.is_stopping():
                 raise RunStopped("")
         current_trial.set(TrialContext(planned.number))
-        answer = await converse(suite.agent, case, limits, self.options.backoff, self.scoring.watchdog, new_user)
+        limiter = self.limiters.limiter_of(suite.agent)
+        answer = await converse(
+            suite.agent, case, limits, self.options.backoff, self.scoring.watchdog, new_user, limiter
+        )
         answer = replace(answer, replies=with_passages(answer.replies, suite.suite.retrieval_tools))
         return answer if files is None else files.with_notes(answer)
 
@@ -102,14 +109,15 @@ class TrialRunner:
         if answer.outcome is not None:
             return trial_result(planned, answer, reused=reused, ended_early=True)
         with mocked_tools(planned.case) if planned.case.mocks else contextlib.nullcontext():
-            scores, warnings = await score(planned, answer, self.scoring)
+            scores, notes = await score(planned, answer, self.scoring)
         if reused:
             scores = with_masked_note(scores, answer.replies)
-        if suite.not_reused_because:
-            warnings += (suite.not_reused_because,)
+        warnings = (*notes.warnings, *([suite.not_reused_because] if suite.not_reused_because else []))
         done = with_outcome(suite.suite, answer, scores)
         if self.options.fast and not scores and any(True for _ in planned.evaluators):
             done = replace(done, outcome=Outcome.SKIPPED, reason=WITHOUT_MODEL)
+        if done.outcome is Outcome.ERROR and notes.problems:
+            self.problems[planned.position] = notes.problems[0]
         return trial_result(planned, done, scores, warnings, reused=reused)
 
 

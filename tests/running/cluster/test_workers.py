@@ -136,6 +136,10 @@ async def crowded(question):
     return Reply(question, state={"at_once": at_once})
 
 
+def needs_key(question):
+    return os.environ["SHOP_API_KEY"]
+
+
 async def slow(question):
     await asyncio.sleep(0.5)
     return question
@@ -458,3 +462,12 @@ def _session(pid: int) -> int:
         return os.getsid(pid)
     except ProcessLookupError:
         return 0
+
+
+def test_a_missing_key_stops_the_run_on_workers_too(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SHOP_API_KEY", raising=False)
+    path = write(folder, "locked-out", "needs_key", [f"q{number}" for number in range(30)], "settings: {parallel: 1}\n")
+    run_, verdict = run(path)
+    assert verdict.exit_code == 4
+    assert len(run_.summaries) < 10
+    assert run_.note.startswith("SHOP_API_KEY is not set; the other ")

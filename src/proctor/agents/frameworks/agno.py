@@ -24,6 +24,7 @@ from proctor.agents.tool_mocks import is_mocked
 from proctor.agents.turn_recorder import TurnRecorder, patch_once
 from proctor.base.errors import AgentFailed
 from proctor.base.fingerprints import source_fingerprint
+from proctor.base.infrastructure import diagnose_output
 from proctor.base.json_data import Json, to_json, to_text
 from proctor.cases.suite import Case, Turn
 
@@ -159,7 +160,8 @@ def _check_status(run: Any, model_failure: Exception | None) -> None:
         return
     if model_failure is not None and str(model_failure) == run.content:
         raise model_failure
-    raise AgentFailed(f"the run ended with {status}: {run.content or 'no reason was given'}")
+    reason = str(run.content or "no reason was given")
+    raise AgentFailed(f"the run ended with {status}: {reason}", diagnosis=diagnose_output(reason))
 
 
 def record_tool(function_name: str, function_call: Hook, arguments: dict[str, Any]) -> Any:

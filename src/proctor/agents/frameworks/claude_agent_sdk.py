@@ -17,9 +17,10 @@ from proctor.agents.reply import Reply, Usage
 from proctor.agents.reply_reader import as_text
 from proctor.agents.tool_mocks import is_mocked, mock_result_async
 from proctor.agents.turn_recorder import TurnRecorder
+from proctor.base.diagnosis import Diagnosis
 from proctor.base.errors import AgentFailed, one_line
+from proctor.base.infrastructure import diagnose_output, diagnose_status
 from proctor.base.json_data import Json, to_json, to_text
-from proctor.base.transient import is_transient_status
 from proctor.cases.suite import Case, Turn
 
 ClientFactory = Callable[[Any], Any]
@@ -96,14 +97,16 @@ class ClaudeAgentSdk(Adapter):
 
         messages = MessageReader(session.servers, recorder)
         model_calls: set[str] = set()
+        problem: str | None = None
         await session.client.query(as_text(turn))
         async for message in session.client.receive_messages():
             if isinstance(message, (AssistantMessage, UserMessage)):
                 messages.read(message)
             if isinstance(message, AssistantMessage):
                 model_calls.add(message.message_id or str(len(model_calls)))
+                problem = message.error
             if isinstance(message, ResultMessage) and not _is_background_turn(message):
-                return _reply(session, message, len(model_calls))
+                return _reply(session, message, len(model_calls), problem)
         raise AgentFailed("the conversation ended without a result")
 
     def _fresh_session_options(self, session: ClaudeSession, case: Case) -> Any:
@@ -142,17 +145,29 @@ class ClaudeAgent(FrameworkAgent):
         super().__init__(ClaudeAgentSdk(options, client), name)
 
 
-def _reply(session: ClaudeSession, result: Any, model_calls: int) -> Reply:
+def _reply(session: ClaudeSession, result: Any, model_calls: int, problem: str | None) -> Reply:
     if session.denied:
         raise AgentFailed(
             f"the case mocks {', '.join(session.denied)}, which Claude Code runs itself, so the call was denied"
         )
-    if result.is_error:
+    if result.is_error or problem in ("authentication_failed", "billing_error"):
         reason = result.result or "; ".join(result.errors or ()) or "no reason was given"
-        raise AgentFailed(f"{result.subtype}: {reason}", transient=is_transient_status(result.api_error_status))
+        raise AgentFailed(f"{result.subtype}: {reason}", diagnosis=diagnose_result(result, problem))
     structured = to_json(result.structured_output)
     text = result.result or ("" if structured is None else to_text(structured))
     return Reply(text, usage=_turn_usage(session, result, model_calls), structured=structured)
+
+
+_PROBLEM_STATUSES = {"authentication_failed": 401, "billing_error": 402, "rate_limit": 429, "server_error": 500}
+"""The HTTP status that Claude Code's name of a problem stands for."""
+
+
+def diagnose_result(result: Any, problem: str | None = None) -> Diagnosis:
+    """Whose failure a result with an error is; `problem` is the name of it in the last message of the model."""
+    text = "\n".join([*(result.errors or ()), result.result or ""])
+    said = diagnose_output(text)
+    status = diagnose_status(result.api_error_status or _PROBLEM_STATUSES.get(problem or ""), text)
+    return status if said.is_agent else said
 
 
 def _turn_usage(session: ClaudeSession, result: Any, model_calls: int) -> Usage:

@@ -19,6 +19,7 @@ from proctor.agents.tool_mocks import is_mocked
 from proctor.agents.turn_recorder import TurnRecorder
 from proctor.base.errors import AgentFailed
 from proctor.base.fingerprints import source_fingerprint
+from proctor.base.infrastructure import diagnose_output
 from proctor.base.json_data import Json, to_json
 from proctor.cases.suite import Case, Turn
 
@@ -108,7 +109,8 @@ def _failure(event: Any, raised: Exception | None) -> Exception:
     """The exception of a failed run. Newer versions report only its text, but its type shows if a service is busy."""
     if raised is not None and str(raised) == event.error_message:
         return raised
-    return AgentFailed(f"the run ended with {event.error_code}: {event.error_message}")
+    reason = f"the run ended with {event.error_code}: {event.error_message}"
+    return AgentFailed(reason, diagnosis=diagnose_output(event.error_message))
 
 
 async def _state(session: AdkSession) -> Any:

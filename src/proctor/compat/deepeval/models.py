@@ -10,9 +10,9 @@ from typing import Any
 
 from proctor.agents.reply import Usage
 from proctor.base.errors import one_line
+from proctor.base.infrastructure import diagnose
 from proctor.base.json_data import Json, to_json
 from proctor.base.threads import run_in_thread
-from proctor.base.transient import is_transient_status
 from proctor.judging.judge import Completion, EndpointFailed, Prompt, Question
 from proctor.judging.model_judge import ModelJudge
 from proctor.judging.prompts import schema_of
@@ -83,11 +83,7 @@ class _CustomModelEndpoint:
             message = f"{self.name} did not answer within {timeout:g} s"
             raise EndpointFailed(message, transient=True, timed_out=True) from None
         except Exception as error:
-            status = getattr(error, "status_code", None)
-            busy = isinstance(status, int) and is_transient_status(status)
-            raise EndpointFailed(
-                f"{self.name} failed: {one_line(error)}", transient=busy, limited=status == 429
-            ) from error
+            raise EndpointFailed(f"{self.name} failed: {one_line(error)}", diagnosis=diagnose(error)) from error
 
     async def _generate(self, text: str, reply: Any) -> Any:
         if any("a_generate" in vars(kind) for kind in type(self._model).__mro__ if kind.__name__ != _BASE):

@@ -9,8 +9,8 @@ from typing import Any, ClassVar, Protocol
 
 from proctor.agents.user_code import call_user_function
 from proctor.base.errors import NeedsModel, one_line
+from proctor.base.infrastructure import is_transient
 from proctor.base.json_data import UNSET, to_text
-from proctor.base.transient import is_transient
 from proctor.cases.suite import EvaluatorSpec, NamedData
 from proctor.cases.threshold import DEFAULT_THRESHOLD, passes, threshold_in_force
 from proctor.compat.holodeck.enums import RAGMetricType

@@ -70,7 +70,7 @@ class _DescribedAdapter(PydanticAi):
             last: Any = error.exceptions[-1] if isinstance(error, FallbackExceptionGroup) else error
             failure = endpoint_failure(last)
             words = mask(f"{self._model.name} {failure}", [self._model.api_key or ""])
-            raise AgentFailed(words, transient=failure.transient, retry_after=failure.retry_after) from None
+            raise AgentFailed(words, diagnosis=failure.diagnosis) from None
 
 
 async def _model(spec: AgentSpec, stack: AsyncExitStack) -> tuple[Any, Any]:

@@ -33,7 +33,7 @@ from proctor.cases.suite import Case, Turn
 from proctor.running.agent_lifecycle import STOP_SECONDS
 from proctor.running.cluster.agent_host import AgentHost, HostInfo, HostStatus
 from proctor.running.conversation import RunStopped
-from proctor.running.failures import ConversationInvalid, SessionLost
+from proctor.running.failures import SessionLost, not_started
 from proctor.running.plan import Plan
 from proctor.running.remote_agent import RemoteAgent, RemoteSession, excluded_time, pack, trial_to_host, unpack
 from proctor.running.settings import WorkerState
@@ -127,7 +127,7 @@ class ClusterSession(RemoteSession):
                 if suite not in self.worker.started:
                     problem = await workers.call(self, "start", suite)
             if problem is not None:
-                raise ConversationInvalid(f"the agent {self.agent.name} could not start: {problem}")
+                raise not_started(self.agent.name, problem)
             self.worker.started.add(suite)
             if (error := unpack(await self._call("open", self.key, suite, self._packed_trial))) is not None:
                 raise error
