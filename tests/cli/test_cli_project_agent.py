@@ -64,6 +64,16 @@ def test_the_command_line_and_the_suite_win_over_the_project(proctor: Command, s
     assert proctor("test", "suites").code == 1
 
 
+def test_an_agent_of_the_project_that_does_not_exist_is_reported_where_it_is_written(
+    proctor: Command, suites: Path
+) -> None:
+    (suites / "proctor.toml").write_text('agent = "serve:no-such-program-anywhere x"\n')
+    ended = proctor("test", "suites")
+    assert ended.code == 2
+    assert "proctor.toml: agent: there is no program" in ended.err
+    assert proctor("test", "suites", "--agent", "oracle").code == 0
+
+
 @pytest.mark.needs("adk")
 def test_a_session_of_a_file_is_the_state_of_legacy_cases_only(proctor: Command, project: Path) -> None:
     (project / "app.py").write_text("def agent(question, state): return f'Your balance is {state[\"balance\"]}.'\n")

@@ -29,6 +29,7 @@ _OUTPUT_GRACE_SECONDS = 0.25
 _FIRST_LINES = 6
 _LAST_LINES = 8
 """How many lines of stderr are shown: Node prints the cause first, Python prints it last."""
+_MAX_LINE_CHARS = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +239,7 @@ class HeadAndTail:
         """The first and the last lines that are not blank, with a line between them that says how many are missing."""
         parts = [self._head, self._tail] if self._omitted else [self._head + self._tail]
         groups = [[line for line in part.decode("utf-8", "replace").splitlines() if line.strip()] for part in parts]
-        lines = [line for group in groups for line in group]
+        lines = [line[:_MAX_LINE_CHARS] for group in groups for line in group]
         missing = len(lines) - first - last + self._omitted
         if missing <= 0:
             return lines

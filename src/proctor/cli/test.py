@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
+from proctor.agents.resolve import check_agent
 from proctor.base.errors import UsageError
 from proctor.cases.formats import default_folder, format_named
 from proctor.cases.formats.loading import load
@@ -342,7 +343,9 @@ def command(score_on_workers: bool, no_open: bool, **values: Any) -> int:
         is_watched = not options.quiet and is_terminal(stream)
         if is_watched:
             print_loading(stream, options.paths)
-        suites = configuration.with_agent(_suites(files, options))
+        suites = _suites(files, options)
+        if not options.agents:
+            suites = _with_project_agent(configuration, suites)
         if is_watched:
             print_loading(stream, _agents(options, suites))
     refuse_overwriting(options.reports, _files_read(options, configuration, suites))
@@ -430,6 +433,17 @@ def _suites(files: list[str], options: TestOptions) -> list[Suite]:
         return suites
     extra = parse_evaluators(options.evaluators)
     return [_with_evaluators(suite, extra) for suite in suites]
+
+
+def _with_project_agent(configuration: Configuration, suites: list[Suite]) -> list[Suite]:
+    """The suites, with the agent of the project file where they name none; raises `UsageError` if it is not one."""
+    complete = configuration.with_agent(suites)
+    if complete != suites:
+        try:
+            check_agent(configuration.agent)
+        except UsageError as error:
+            raise UsageError(f"{configuration.origins['agent']}: agent: {error}") from None
+    return complete
 
 
 def with_initial_session(suites: list[Suite], path: Path) -> list[Suite]:
