@@ -49,8 +49,7 @@ AVOID = {
 
 WORD_LISTS = (
     "src/proctor/evaluators/injection.py",
-    "src/proctor/judging/rule_judge/ordinary_words.py",
-    "src/proctor/judging/rule_judge/words.py",
+    "src/proctor/judging/rule_judge/lexicon.py",
 )
 """Modules with lists of words and patterns to look for in answers. Their strings are data and nobody reads them."""
 

@@ -83,17 +83,23 @@ CLAIMS = {
 
 
 def test_grounded_faithfulness_counts_only_what_is_supported() -> None:
-    evaluation = judged(Faithfulness(), seen("text", retrieval_context=PASSAGES), CLAIMS)
+    replies = {"statements": said("yes", "yes"), "claims": verdicts("supported", "unmentioned")}
+    evaluation = judged(Faithfulness(), seen("text", retrieval_context=PASSAGES), replies)
     assert evaluation.score == 0.5
-    assert evaluation.reasoning == (
-        "2 of 4 claims are supported by the passages. unmentioned: “statement 2” (reason 2); "
-        "contradicted: “statement 3” (reason 3)"
-    )
+    assert evaluation.reasoning == "1 of 2 claims are supported by the passages. unmentioned: “statement 2” (reason 2)"
+
+
+@pytest.mark.parametrize("mode", ["grounded", "contradicted"])
+def test_one_contradicted_claim_fails_an_answer_and_is_shown_first(mode: Any) -> None:
+    evaluation = judged(Faithfulness(mode=mode), seen("text", retrieval_context=PASSAGES), CLAIMS, threshold=0.0)
+    assert (evaluation.score, evaluation.passed) == (0.0, False)
+    assert evaluation.reasoning.partition(". ")[2].startswith("contradicted: “statement 3” (reason 3)")
 
 
 def test_the_other_mode_holds_only_contradictions_against_an_answer() -> None:
-    evaluation = judged(Faithfulness(mode="contradicted"), seen("text", retrieval_context=PASSAGES), CLAIMS)
-    assert evaluation.score == 0.75
+    replies = {"statements": said("yes", "yes"), "claims": verdicts("supported", "unmentioned")}
+    evaluation = judged(Faithfulness(mode="contradicted"), seen("text", retrieval_context=PASSAGES), replies)
+    assert evaluation.score == 1
     assert evaluation.details["mode"] == "contradicted"
 
 
@@ -101,10 +107,10 @@ def test_verdicts_in_another_order_belong_to_their_numbers() -> None:
     shuffled = {"verdicts": list(reversed(verdicts("supported", "contradicted")["verdicts"]))}
     replies = {"statements": said("yes", "yes"), "claims": shuffled}
     found = judged(Faithfulness(), seen("text", retrieval_context=PASSAGES), replies).details["findings"]
-    assert [(item["text"], item["verdict"]) for item in found] == [
-        ("statement 1", "supported"),
-        ("statement 2", "contradicted"),
-    ]
+    assert {item["text"]: item["verdict"] for item in found} == {
+        "statement 1": "supported",
+        "statement 2": "contradicted",
+    }
 
 
 def test_too_few_verdicts_are_an_error_and_no_score() -> None:

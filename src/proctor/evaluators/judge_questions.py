@@ -23,7 +23,8 @@ from proctor.judging.reply_sources import (
     max_statements,
     shares_word,
 )
-from proctor.judging.rule_judge.words import is_ordinary
+from proctor.judging.rule_judge.lexicon import is_english
+from proctor.judging.rule_judge.reading import fold
 
 MAX_STEPS = 8
 GENERIC_CRITERIA_WORDS = "answer question response reply output input ask assess criteria check determine evaluate step"
@@ -98,8 +99,7 @@ class StepsServeCriteria:
     @property
     def _is_english(self) -> bool:
         """Whether the criteria are English. In other languages, steps may share no words with them."""
-        words = [word.strip(".,;:!?()").casefold() for word in self.criteria.split()]
-        return 2 * sum(is_ordinary(word) for word in words) > len(words)
+        return is_english(fold(self.criteria))
 
     def __call__(self, reply: Steps) -> str | None:
         steps = [step for step in reply.steps if step.strip()]

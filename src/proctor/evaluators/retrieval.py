@@ -64,13 +64,14 @@ _RELEVANT = {"yes": "relevant", "partly": "partly relevant", "no": "irrelevant"}
 
 
 # One made-up claim among four fails an answer: a half-true answer is not faithful.
-@evaluator(family="passages", needs="passages", judge="rules or model", threshold=0.8)
+@evaluator(family="passages", needs="passages", judge="rules or model", threshold=0.8, version=2)
 @dataclass(frozen=True)
 class Faithfulness(JudgedEvaluator):
-    """The share of the answer's claims that the passages support.
+    """The share of the answer's claims that the passages support; 0 if they contradict one.
 
-    With `mode: contradicted`, the share of claims that they do not contradict. Greetings, questions and admissions of
-    not knowing are not claims. Skipped if the answer makes no claim.
+    With `mode: contradicted`, the share of claims that they do not contradict. A contradicted claim fails the answer
+    whatever the threshold. Greetings, questions and admissions of not knowing are not claims. Skipped if the answer
+    makes no claim.
     """
 
     mode: Mode = "grounded"
@@ -97,8 +98,14 @@ class Faithfulness(JudgedEvaluator):
             self._item(claimed[item.number - 1], item)
             for item in sorted(reply.verdicts, key=lambda verdict: verdict.number)
         ]
+        # Shown first: one wrong fact fails an answer, however many right ones are around it.
+        found.sort(key=lambda item: item.verdict != "contradicted")
         what = "claims are supported" if self.mode == "grounded" else "claims are not contradicted"
-        return mean_of_findings(found, f"{what} by the passages", mode=self.mode)
+        evaluation = mean_of_findings(found, f"{what} by the passages", mode=self.mode)
+        if found[0].verdict != "contradicted":
+            return evaluation
+        details = {name: detail for name, detail in evaluation.details.items() if name != BEST_CASE}
+        return Evaluation(0.0, evaluation.reasoning, details, passed=False)
 
     def _item(self, text: str, item: ClaimVerdict) -> Finding:
         if item.unclear:

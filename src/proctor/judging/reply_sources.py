@@ -14,7 +14,8 @@ from functools import cache, lru_cache
 from typing import Any
 
 from proctor.base.json_data import to_text
-from proctor.judging.rule_judge.words import fold, word_key, word_weight
+from proctor.judging.rule_judge.lexicon import FUNCTION_WORDS, stem
+from proctor.judging.rule_judge.reading import fold
 
 MIN_SHARED_WORDS = 0.5
 """The least share of an item's content words that must be in the material; models rephrase a little."""
@@ -76,7 +77,7 @@ def is_taken_from(text: str, source: str, also_allowed: str = "") -> bool:
     own, other = _keys(_words(source)), _keys(_words(also_allowed))
     if _words(text) == _words(also_allowed) and f" {' '.join(_words(text))} " not in f" {' '.join(_words(source))} ":
         return False
-    content = [word_key(word) for word in _content_words(text) or _words(text)]
+    content = [stem(word) for word in _content_words(text) or _words(text)]
     if sum(word in own or word in other for word in content) < MIN_SHARED_WORDS * len(content):
         return False
     if not _numbers(text) <= _numbers(f"{source} {also_allowed}") | _spelled_numbers(f"{source} {also_allowed}"):
@@ -112,7 +113,7 @@ def shared_words(text: str, others: str) -> int:
 
 
 def _content_words(text: str) -> list[str]:
-    return [word for word in _words(text) if word_weight(word)]
+    return [word for word in _words(text) if word not in FUNCTION_WORDS]
 
 
 @lru_cache(maxsize=16)
@@ -122,7 +123,7 @@ def _words(text: str) -> tuple[str, ...]:
 
 
 def _keys(words: Iterable[str]) -> set[str]:
-    return {word_key(word) for word in words}
+    return {stem(word) for word in words}
 
 
 def _numbers(text: str) -> set[str]:

@@ -39,7 +39,7 @@ def test_a_test_of_pytest_is_skipped_with_the_reason() -> None:
 def test_what_failed_fails_whatever_is_open() -> None:
     with pytest.raises(AssertionError, match="Keywords"):
         assert_test(OPEN, [FaithfulnessMetric(), KeywordsMetric(any_of=["weeks"])])
-    with pytest.raises(AssertionError, match="the context says 5 days, not 15 days"):
+    with pytest.raises(AssertionError, match="it says “15 days” instead of “5 days”"):
         assert_test(WRONG, [FaithfulnessMetric()])
 
 

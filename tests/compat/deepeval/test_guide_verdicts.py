@@ -19,9 +19,12 @@ RESULT = {"monthly_payment": 1498.54, "total_payment": 53947.61, "total_interest
 CORRECT = "Your monthly payment is $1,498.54 for a $50,000 loan at 5 % over 36 months."
 RIGHT = {
     "correct": CORRECT,
-    "in words": "With 36 monthly payments of $1,498.54 you pay $53,947.61 in total, of which $3,947.61 is interest.",
     "a question at the end": f"{CORRECT} Is there anything else I can help you with?",
     "small talk": f"Hello! Thanks for asking. {CORRECT} Let me know if you have any other questions!",
+}
+OPEN = {
+    "in words": "With 36 monthly payments of $1,498.54 you pay $53,947.61 in total, of which $3,947.61 is interest.",
+    "a paraphrase": "You would pay just under fifteen hundred dollars each month.",
 }
 WRONG = {
     "falsified payment": CORRECT.replace("1,498.54", "1,948.54"),
@@ -85,8 +88,15 @@ def test_the_guides_metrics_fail_a_wrong_answer_and_name_the_right_figure(answer
         assert "1498.54" in metric.reason
 
 
+@pytest.mark.parametrize("answer", OPEN.values(), ids=OPEN)
+def test_what_the_rules_cannot_prove_is_pending(answer: str) -> None:
+    for metric in metrics():
+        metric.measure(case(answer))
+        assert (metric.is_successful(), metric.pending) == (None, True)
+
+
 def test_a_native_suite_gives_the_same_verdicts_on_what_the_tool_returned(proctor: Command, project: Path) -> None:
-    answers = RIGHT | WRONG
+    answers = RIGHT | WRONG | OPEN
     (project / "answers.json").write_text(json.dumps(answers), encoding="utf-8")
     (project / "loan.py").write_text(AGENT.replace("RESULT", repr(RESULT)), encoding="utf-8")
     suite = {
@@ -99,6 +109,8 @@ def test_a_native_suite_gives_the_same_verdicts_on_what_the_tool_returned(procto
     assert proctor("test", "loan.json", "--json", "r.json").code == 1
     trials = json.loads((project / "r.json").read_text(encoding="utf-8"))["trials"]
     found = {trial["case"]["id"] if isinstance(trial["case"], dict) else trial["case"]: trial for trial in trials}
-    assert {name: found[name]["outcome"] for name in answers} == dict.fromkeys(RIGHT, "passed") | dict.fromkeys(
-        WRONG, "failed"
-    )
+    assert {name: found[name]["outcome"] for name in answers} == {
+        **dict.fromkeys(RIGHT, "passed"),
+        **dict.fromkeys(WRONG, "failed"),
+        **dict.fromkeys(OPEN, "pending"),
+    }

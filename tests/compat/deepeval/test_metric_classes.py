@@ -33,7 +33,6 @@ def only_the_rule_based_judge(monkeypatch: pytest.MonkeyPatch) -> None:
         d.AnswerRelevancyMetric(0.7),
         d.FaithfulnessMetric(0.7),
         d.HallucinationMetric(),
-        d.ContextualRelevancyMetric(0.3),
     ],
     ids=lambda metric: str(metric.__name__),
 )
@@ -56,11 +55,22 @@ INVENTED = "The monthly payment is $1,498.54. The loan comes with a free toaster
 
 
 def test_faithfulness_is_grounded_unless_ambiguous_claims_are_let_pass() -> None:
-    grounded, strict, lenient = (d.FaithfulnessMetric(0.9, penalize_ambiguous_claims=p) for p in (None, True, False))
+    judge = Fixed(
+        statements={"statements": [{"text": text, "claim": "yes", "relevant": "yes"} for text in ("a", "b")]},
+        claims={
+            "verdicts": [
+                {"number": 1, "verdict": "supported", "reason": "so"},
+                {"number": 2, "verdict": "unmentioned", "reason": "a toaster"},
+            ]
+        },
+    )
+    grounded, strict, lenient = (
+        d.FaithfulnessMetric(0.9, model=judge, penalize_ambiguous_claims=p) for p in (None, True, False)
+    )
     for metric in (grounded, strict, lenient):
         metric.measure(case(INVENTED))
     assert (grounded.success, strict.success, lenient.success) == (False, False, True)
-    assert d.FaithfulnessMetric(mode="contradicted").measure(case(INVENTED)) == 1.0
+    assert d.FaithfulnessMetric(mode="contradicted", model=judge).measure(case(INVENTED)) == 1.0
     with pytest.raises(ValueError, match="contradict each other"):
         d.FaithfulnessMetric(mode="contradicted", penalize_ambiguous_claims=True)
     with pytest.raises(proctor_usage_error(), match="mode"):
@@ -79,24 +89,17 @@ def test_hallucination_takes_context_before_what_was_retrieved() -> None:
     assert metric.measure(case()) == 1.0
 
 
-def test_hallucination_finds_what_is_made_up_where_it_is_to_be_grounded() -> None:
-    made_up = d.LLMTestCase(
-        input="What is the monthly payment?",
-        actual_output="The monthly payment is $1,498.54. The branch in Boston opens at 7 a.m.",
-        context=['{"monthly_payment": 1498.54}'],
-        retrieval_context=["The branch in Boston opens at 7 a.m."],
-    )
-    contradicted, grounded = d.HallucinationMetric(threshold=0.9), d.HallucinationMetric(threshold=0.9, mode="grounded")
-    contradicted.measure(made_up)
-    grounded.measure(made_up)
-    assert (contradicted.success, grounded.success) == (True, False)
+def test_what_is_made_up_without_contradicting_anything_is_left_to_a_model() -> None:
+    for metric in (d.HallucinationMetric(threshold=0.9), d.HallucinationMetric(threshold=0.9, mode="grounded")):
+        metric.measure(case(INVENTED))
+        assert (metric.success, metric.pending) == (None, True)
     with pytest.raises(ValueError, match="grounded, contradicted"):
         d.HallucinationMetric(mode="strict")
 
 
 def test_strict_mode_knows_only_all_or_nothing() -> None:
     metric = d.FaithfulnessMetric(threshold=0.3, strict_mode=True)
-    assert metric.measure(case(INVENTED)) == 0.0
+    assert metric.measure(case("The monthly payment is $9,999.99.")) == 0.0
     assert metric.threshold == 1.0
 
 

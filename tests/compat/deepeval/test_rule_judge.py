@@ -16,8 +16,8 @@ from proctor.judging.session import judge_session
 
 QUESTION = "When does the Harbour Museum open, and what does a ticket cost?"
 PASSAGES = (
-    "The Harbour Museum opens at 9 am from Tuesday to Sunday. It is closed on Mondays.",
-    "A ticket to the Harbour Museum costs 12 euros; children under six enter free.",
+    "The Harbour Museum opens at 9 am. It is closed on Mondays.",
+    "A ticket costs 12 euros; children under six enter free.",
     "The city's bakery guild was founded in 1883.",
 )
 RIGHT = "The Harbour Museum opens at 9 am and a ticket costs 12 euros."
@@ -38,6 +38,6 @@ def judged(evaluator: Any, evaluable: Evaluable) -> Evaluation:
 
 def test_hallucination_names_the_passage_that_is_contradicted_and_no_other() -> None:
     assert judged(Hallucination(), make_evaluable(RIGHT)).score == 1
-    wrong = judged(Hallucination(), make_evaluable("A ticket to the Harbour Museum costs 30 euros."))
+    wrong = judged(Hallucination(), make_evaluable("A ticket costs 30 euros."))
     assert wrong.score == pytest.approx(2 / 3)
     assert [item["verdict"] for item in wrong.details["findings"]] == ["agrees", "contradicts", "agrees"]

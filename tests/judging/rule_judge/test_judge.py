@@ -13,6 +13,7 @@ from proctor.agents.reply import Usage
 from proctor.base.json_data import UNSET
 from proctor.cases.suite import EvaluatorSpec, NamedData
 from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
+from proctor.evaluators.judged_evaluator import JudgeAbstained
 from proctor.evaluators.reference import AnswerCorrectness, Factuality
 from proctor.evaluators.registry import resolve_evaluator
 from proctor.evaluators.retrieval import (
@@ -38,17 +39,16 @@ from proctor.judging.questions import (
 )
 from proctor.judging.rule_judge import judge as rule_based_judge
 from proctor.judging.rule_judge.judge import RULE_FOR_KIND, RuleJudge
-from proctor.judging.rule_judge.relevance import relevances
 from proctor.judging.session import judge_session
 
 QUESTION = "When does the Harbour Museum open, and what does a ticket cost?"
 PASSAGES = (
-    "The Harbour Museum opens at 9 am from Tuesday to Sunday. It is closed on Mondays.",
-    "A ticket to the Harbour Museum costs 12 euros; children under six enter free.",
+    "The Harbour Museum opens at 9 am. It is closed on Mondays.",
+    "A ticket costs 12 euros; children under six enter free.",
     "The city's bakery guild was founded in 1883.",
 )
 RIGHT = "The Harbour Museum opens at 9 am and a ticket costs 12 euros."
-WRONG = "The Harbour Museum opens at 11 am and a ticket costs 30 euros."
+WRONG = "The Harbour Museum opens at 11 am and a ticket costs 12 euros."
 
 
 def seen(output: Any, expectation: Any = UNSET, question: str = QUESTION, **more: Any) -> Evaluable:
@@ -70,16 +70,19 @@ def test_what_the_passages_say_is_faithful_and_a_changed_number_is_not() -> None
     assert "contradicted" in wrong.reasoning
 
 
-def test_one_invented_claim_among_true_ones_is_noticed() -> None:
-    mixed = judged(Faithfulness(), seen(f"{RIGHT} It was designed by Zaha Hadid in 1999."))
-    assert mixed.score == 0.5 < Faithfulness.default_threshold
-    assert mixed.reasoning.startswith("1 of 2 claims are supported by the passages. unmentioned: “It was designed")
+def test_one_wrong_fact_fails_a_long_answer_at_any_threshold_and_is_shown_first() -> None:
+    answer = (
+        f"{RIGHT} It is closed on Mondays. Children under six enter free. The city's bakery guild was founded in 1921."
+    )
+    wrong = judged(Faithfulness(), seen(answer))
+    assert (wrong.score, wrong.passed) == (0.0, False)
+    assert wrong.reasoning.partition(". ")[2].startswith("contradicted: “The city's bakery guild was founded in 1921.”")
 
 
-def test_contradictions_alone_can_be_held_against_an_answer() -> None:
-    unmentioned = seen("Professor Okafor teaches astronomy to sailors.")
-    assert judged(Faithfulness(), unmentioned).score < 0.5
-    assert judged(Faithfulness(mode="contradicted"), unmentioned).score == 1
+@pytest.mark.parametrize("mode", ["grounded", "contradicted"])
+def test_a_claim_about_something_else_is_left_open(mode: Any) -> None:
+    with pytest.raises(JudgeAbstained, match=r"cannot decide.*Okafor"):
+        judged(Faithfulness(mode=mode), seen("Professor Okafor teaches astronomy to sailors."))
 
 
 @pytest.mark.parametrize("answer", ["I don't know.", "Sorry, but I cannot help with that.", "Hello!", "…"])
@@ -88,10 +91,13 @@ def test_an_answer_that_claims_nothing_is_skipped_by_faithfulness(answer: str) -
         judged(Faithfulness(), seen(answer))
 
 
-def test_an_answer_about_something_else_is_less_relevant() -> None:
-    other = "Penguins are flightless birds of the southern hemisphere."
-    assert judged(AnswerRelevancy(), seen(RIGHT)).score > 0.5 > judged(AnswerRelevancy(), seen(other)).score
-    assert judged(AnswerRelevancy(), seen("I don't know.")).score < 0.5
+def test_an_answer_with_what_was_asked_for_is_relevant_and_one_about_another_thing_is_not() -> None:
+    question = "When does the Harbour Museum open?"
+    assert judged(AnswerRelevancy(), seen("The Harbour Museum opens at 9 am.", question=question)).score == 1
+    assert judged(AnswerRelevancy(), seen("The Railway Museum opens at 8 am.", question=question)).score == 0
+    for answer in ("I don't know.", "Penguins are flightless birds.", "The Harbour Museum has three floors."):
+        with pytest.raises(JudgeAbstained):
+            judged(AnswerRelevancy(), seen(answer, question=question))
 
 
 @pytest.mark.parametrize("evaluator", [Factuality(), AnswerCorrectness(answer_similarity_weight=0)])
@@ -99,7 +105,8 @@ def test_the_same_answer_in_other_words_is_correct_and_another_one_is_not(evalua
     question = "When was the bakery guild founded?"
     assert judged(evaluator, seen("It was founded in 1883.", "1883", question)).score >= 0.5
     assert judged(evaluator, seen("It was founded in 1921.", "1883", question)).score < 0.5
-    assert judged(evaluator, seen("I don't know.", "1883", question)).score < 0.5
+    with pytest.raises(JudgeAbstained):
+        judged(evaluator, seen("I don't know.", "1883", question))
 
 
 def test_an_empty_answer_is_not_factual() -> None:
@@ -108,15 +115,17 @@ def test_an_empty_answer_is_not_factual() -> None:
 
 def test_retrieval_is_judged_too() -> None:
     expected = "The Harbour Museum opens at 9 am. A ticket costs 12 euros."
-    ahead, behind = seen("x", expected), seen("x", expected, retrieval_context=PASSAGES[::-1])
-    assert judged(ContextualPrecision(), ahead).score == 1
-    assert judged(ContextualPrecision(), behind).score == pytest.approx((1 / 2 + 2 / 3) / 2)
-    assert judged(ContextualRecall(), ahead).score > 0.8
-    assert judged(ContextualRecall(), seen("x", expected, retrieval_context=PASSAGES[2:])).score < 0.5
-    assert 0 < judged(ContextualRelevancy(), ahead).score < 1
-    assert 0 < judged(ContextRelevancy(), ahead).score < 1
+    texts = (PASSAGES[0], "Penguins cannot fly.", PASSAGES[1])
+    ahead = seen("x", expected, retrieval_context=texts)
+    assert judged(ContextualPrecision(), ahead).score == pytest.approx((1 + 2 / 3) / 2)
+    assert judged(ContextualRecall(), ahead).score == 1
+    with pytest.raises(JudgeAbstained):
+        judged(ContextualRecall(), seen("x", expected, retrieval_context=PASSAGES[2:]))
+    question, passages = "When does the Harbour Museum open?", ("The Harbour Museum opens at 9 am.",)
+    assert judged(ContextualRelevancy(), seen("x", question=question, retrieval_context=passages)).score == 1
+    assert judged(ContextRelevancy(), seen("x", question=question, retrieval_context=passages)).score == 1
     assert judged(ContextEntityRecall(), seen("x", "The Harbour Museum costs 12 euros.")).score == 1
-    assert judged(ContextEntityRecall(), seen("x", "The Louvre costs 99 euros.")).score == 0
+    assert judged(ContextEntityRecall(), seen("x", "Das Louvre costs 99 euros.")).score == 0
 
 
 @pytest.mark.parametrize(
@@ -142,7 +151,7 @@ def test_every_call_is_accounted_for_and_costs_nothing() -> None:
 
 def test_a_call_is_noted_with_zero_usage() -> None:
     with call_log() as calls:
-        asyncio.run(RuleJudge().ask(statements("q", "It is nine.")))
+        asyncio.run(RuleJudge().ask(statements("When is it?", "At 9 am.")))
     assert [(call.kind, call.model, call.usage) for call in calls] == [("statements", "rules", Usage(0, 0, 0.0, 0))]
 
 
@@ -154,7 +163,7 @@ def test_an_unknown_kind_needs_a_model() -> None:
 
 
 def test_large_material_leaves_the_event_loop_to_others() -> None:
-    question = claims(["The museum opens at 9 am."], ["x " * rule_based_judge.THREAD_FROM_LENGTH, *PASSAGES])
+    question = claims([PASSAGES[2]], ["x " * rule_based_judge.THREAD_FROM_LENGTH, *PASSAGES])
     beats = 0
 
     async def beat() -> None:
@@ -201,10 +210,3 @@ def test_every_known_question_is_answered_in_its_shape_whatever_the_texts(
     again = [asyncio.run(judge.ask(each, sample=1)) for each in asked]
     assert replies == again
     assert {each.kind for each in asked} <= set(RULE_FOR_KIND)
-
-
-def test_a_statement_that_carries_on_what_a_relevant_one_says_is_relevant_too() -> None:
-    question = "What would a $50,000 loan at 5% over 48 months cost?"
-    told = ["A $50,000 loan at 5% over 48 months costs $1,151.46 a month.", "You would pay $55,270.30 in total."]
-    found = relevances(question, [*told, "Bananas are rich in potassium."])
-    assert [judged.verdict for judged in found] == ["relevant", "relevant", "irrelevant"]

@@ -23,7 +23,7 @@ from proctor.evaluators.material import (
 from proctor.evaluators.values import as_text, require_bool
 from proctor.judging.judge import Judge, Question, Texts
 from proctor.judging.questions import BARE, EachOnce
-from proctor.judging.rule_judge.statements import split_statements
+from proctor.judging.rule_judge.claims import split_statements
 
 
 @evaluator(family="passages", needs="grounds", judge="rules or model", variant_of="Faithfulness")

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import copy
 import dataclasses
+import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -33,7 +34,7 @@ from proctor.compat.deepeval.tracing import case_from_trace, collect_reports
 from proctor.judging.judge import JudgeCallStore
 from proctor.judging.judges import Judges
 from proctor.judging.session import current_session, judge_session
-from proctor.reporting.terminal.screen import escape_control
+from proctor.reporting.terminal.screen import escape_control, escape_unencodable
 from proctor.results.store.judge_cache import StoredJudgeCalls
 from proctor.results.store.store import STORE_FOLDER, Store
 from proctor.running.assertions.score_matrix import report_inconclusive
@@ -337,4 +338,4 @@ def _print(
             f"{_LABELS[result.success]}  {result.name}",
             *(f"  {data}" for data in result.metrics_data),
         ]
-        print(escape_control("\n".join(lines)))  # noqa: T201  requested by DisplayConfig
+        print(escape_unencodable(escape_control("\n".join(lines)), sys.stdout.encoding))  # noqa: T201  requested by DisplayConfig

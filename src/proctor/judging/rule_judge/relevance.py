@@ -1,8 +1,10 @@
-"""Whether a statement makes a claim, and whether it addresses a question.
+"""Whether a statement addresses a question.
 
-A statement is relevant if it shares a content word with the question, gives the kind of thing that the question asks
-for (a number, a date, a name), answers yes or no, or continues a relevant statement. Counting shared words alone would
-fail short answers: "In 1989." shares no word with "When did the wall fall?".
+Relevant: it gives the kind of thing that was asked for (a time, an amount, a person, yes or no) about the thing that
+was asked about, which it names with the question's own words, or leaves out as short answers do ("In 1989.").
+Irrelevant: it is about another identifier or another named subject, or it says nothing. Otherwise the judge cannot
+tell: sharing words with a question is not answering it ("Who wrote Middlemarch?" - "Middlemarch is set in the
+Midlands.").
 """
 
 from __future__ import annotations
@@ -12,162 +14,202 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from proctor.judging.rule_judge.passage_reading import Reading, read_statement
-from proctor.judging.rule_judge.statements import without_courtesy
-from proctor.judging.rule_judge.words import COMMON_WEIGHT, GRAMMAR_WEIGHT, root
-
-_MAX_SHORT_ANSWER = 4
-"""The most content words of a short answer."""
+from proctor.judging.rule_judge.claims import declines, makes_claim, without_courtesy
+from proctor.judging.rule_judge.lexicon import FUNCTION_WORDS, PREPOSITIONS, is_english, stem
+from proctor.judging.rule_judge.reading import Token, Tokens, fold, matches, names_in, read
+from proctor.judging.rule_judge.rewriting import subject, without_marks
+from proctor.judging.rule_judge.values import MONEY
 
 
 @dataclass(frozen=True, slots=True)
 class Relevance:
     """Whether a statement addresses a question; a courtesy belongs to an answer without being one."""
 
-    verdict: Literal["relevant", "courtesy", "irrelevant", "unclear"]
+    verdict: Literal["relevant", "courtesy", "irrelevant", "cannot tell"]
     reason: str
 
 
-def makes_claim(text: str) -> bool:
-    """Whether the text claims anything, unlike a greeting, thanks, an offer, a question, or `that is great`.
-
-    `I am not sure, but …` claims what comes after it.
-    """
-    last = re.split(r"\b(?:but|however|though)\b", text, flags=re.IGNORECASE)[-1]
-    if text.rstrip(" \"'*_)”").endswith(("?", ":")) or is_noncommittal(last):
-        return False
-    bare = without_courtesy(text)
-    if any(term.weight > GRAMMAR_WEIGHT for term in read_statement(bare).terms):
-        return not _REMARK.fullmatch(bare.strip())
-    return _ACTS.search(bare) is not None
-
-
-_ACTS = re.compile(
-    r"\b(?:he|she|they|it|we|i|you)(?: really)? (?:did|do|does|is|are|was|were|would|will|can|could)\b", re.IGNORECASE
-)
-"""Sentences that claim something without a content word, such as `He did`."""
-_REMARK = re.compile(
-    r"\W*(?:(?:yes|yeah|oh|ah|wow|well|haha|lol)\W{1,3})*(?:that|it|this|they|those)"
-    r"\s?(?:'s|'re| is| are| was| sounds?| seems?)"
-    r"(?: (?:so|really|quite|very|pretty|such|a|an|too|definitely|certainly|absolutely|always|all))*"
-    r" (?:cool|nice|great|true|good|awesome|amazing|interesting|right|fun|funny|lovely|fantastic|wonderful|bad|sad"
-    r"|crazy|weird|neat|correct|impressive|terrible|awful|fine|ok|okay|best|thing|one|fact|idea|shame|pity)\W*",
-    re.IGNORECASE,
-)
-"""A remark about the conversation, such as `that's so cool` or `it is quite nice`."""
-
-
-def is_noncommittal(text: str) -> bool:
-    """Whether the text declines to answer: `I don't know`, `there is no information about that`."""
-    return _DECLINING.search(text[:600].replace("’", "'")) is not None
-
-
-_DECLINING = re.compile(
-    r"\b(?:i|we)(?: am|'m| are|'re)?(?: really| honestly)?"
-    r" (?:do not|don't|did not|didn't|cannot|can't|could not|couldn't|not|unable to|have no|am unable to)"
-    r"(?: \w{1,12}){0,2}? "
-    r"(?:know|sure|certain|answer|say|tell|find|determine|provide|help|access|information|idea|aware)\b"
-    r"|\b(?:as an ai|no information (?:is |was )?(?:available|provided|given|found)|not enough information"
-    r"|(?:is|are|was|were) (?:unknown|unclear|not (?:known|clear|specified|mentioned|provided|stated|available))"
-    r"|has not (?:yet )?been announced|it depends|insufficient information"
-    r"|sorry, (?:but )?i (?:can|do|could)n?'?t)\b",
-    re.IGNORECASE,
-)
+OPEN = Relevance("cannot tell", "no rule decides whether it addresses the question")
+_ASKING = "who whom whose what which when where why how is are was were do does did can could may".split()
 
 
 def relevances(question: str, texts: Sequence[str], *, answer: bool = True) -> list[Relevance]:
-    """Whether each statement of an answer addresses the question.
-
-    A statement that continues a relevant one is relevant too, even if it repeats little of the question.
-    """
-    own = [_relevance(question, text, alone=answer and len(texts) == 1) for text in texts]
-    readings = [read_statement(text) for text in texts]
-    reached = {i for i, found in enumerate(own) if found.verdict == "relevant"}
-    while further := {
-        i
-        for i, found in enumerate(own)
-        if i not in reached
-        and found.verdict in ("irrelevant", "unclear")
-        and found.reason != DECLINES
-        and any(_continues(readings[i], readings[j]) for j in reached)
-    }:
-        reached |= further
-    carried = Relevance("relevant", "it continues a relevant statement")
-    return [
-        carried
-        if i in reached and found.verdict != "relevant"
-        # A greeting alone is not an answer.
-        else Relevance("irrelevant", "no content")
-        if found.verdict == "courtesy" and not reached and not any(other.verdict == "unclear" for other in own)
-        else found
-        for i, found in enumerate(own)
-    ]
+    """Whether each statement of an answer (or a passage, with `answer=False`) addresses the question."""
+    names = names_in([question, *texts])
+    found = [_relevance(question, text, names, short=answer) for text in texts]
+    if answer and _asks(question) and all(each.verdict == "courtesy" for each in found) and not _asks_back(texts):
+        return [Relevance("irrelevant", "it has no content besides courtesies")] * len(texts)
+    return found
 
 
-DECLINES = "it does not give an answer"
+def _asks_back(texts: Sequence[str]) -> bool:
+    return any(text.rstrip(" \"'*)”").endswith("?") or declines(text) for text in texts)
 
 
-def _relevance(question: str, text: str, *, alone: bool) -> Relevance:
-    if is_noncommittal(text):
-        return Relevance("irrelevant", DECLINES)
-    question_reading, reading = read_statement(question), read_statement(text)
-    content = [term for term in reading.terms if term.weight > GRAMMAR_WEIGHT]
-    direct = _asks_yes_or_no(question) and (
-        bool(re.match(r"\W*(?:yes|no|yeah|nope|sure|of course)\b", text, re.I)) or len(content) <= 2
-    )
-    if direct and reading.terms:
-        return Relevance("relevant", "it answers yes or no")
-    if not makes_claim(text) and not (alone and content):
-        return Relevance("courtesy", "it is a courtesy") if reading.terms else Relevance("irrelevant", "no content")
-    shared = _shared_weight(question_reading, reading)
-    if shared > COMMON_WEIGHT:
-        return Relevance("relevant", "it is about the question")
-    kind = _requested_kind(question, reading) or _requested_unit(question_reading, reading)
-    if kind and (shared or len(content) <= _MAX_SHORT_ANSWER):
+def _asks(question: str) -> bool:
+    return "?" in question or question.lower().split()[:1] in [[word] for word in _ASKING]
+
+
+def _relevance(question: str, text: str, names: frozenset[str], *, short: bool) -> Relevance:
+    if not any(map(str.isalnum, text)):
+        return Relevance("irrelevant", "no content")
+    if declines(text):
+        return Relevance("cannot tell", "it declines to answer")
+    if not makes_claim(text) and not _opens_with_yes_or_no(text):
+        return Relevance("courtesy", "it is a courtesy")
+    asked, said = read(question, names), without_marks(read(without_courtesy(text), names))
+    if other := _other_subject(asked, said):
+        return Relevance("irrelevant", f"it is about “{other}”")
+    if not is_english(fold(f"{question} {text}")):
+        return Relevance("cannot tell", "the rules are for English")
+    kind = _kind_asked(question, asked, said)
+    if kind and (_names_topic(asked, said) or _fills_in(asked, said) or (short and _is_short(asked, said))):
         return Relevance("relevant", f"it gives {kind}")
-    if alone and len(content) <= _MAX_SHORT_ANSWER and all(term.name or term.fact is not None for term in content):
-        return Relevance("relevant", "it is a short answer")
-    if shared or (kind and alone):
-        return Relevance("unclear", "it shares little with the question")
-    return Relevance("irrelevant", "it shares nothing with the question")
+    return OPEN
 
 
-def _asks_yes_or_no(question: str) -> bool:
-    last = re.split(r"[.!?,:]\s", question.strip())[-1]
-    opens = r"\s*(?:and |so |but )?(?:is|are|was|were|am|do|does|did|can|could|will|would|should|has|have|had|may)\b"
-    return last.endswith("?") and re.match(opens, last, re.IGNORECASE) is not None
+def _opens_with_yes_or_no(text: str) -> bool:
+    return re.match(r"\W*(?:yes|no|yeah|yep|nope)\b(?! one)", text, re.IGNORECASE) is not None
 
 
-def _continues(one: Reading, other: Reading) -> bool:
-    """Whether two statements share a content word that is not a common one, or both have numbers."""
-    mine = {term.key for term in one.terms if term.weight > COMMON_WEIGHT}
-    theirs = {term.key for term in other.terms if term.weight > COMMON_WEIGHT}
-    return bool(mine & theirs) or bool(one.quantities and other.quantities)
+def _other_subject(asked: Tokens, said: Tokens) -> str:
+    """The identifier or named subject that the statement is about instead of that of the question; empty if none."""
+    ids = {token.key for token in asked if token.kind == "id"}
+    theirs = [token for token in said if token.kind == "id"]
+    if ids and theirs and ids.isdisjoint(token.key for token in theirs):
+        alike = [token for token in theirs if any(_shape(token.key) == _shape(key) for key in ids)]
+        return alike[0].text if alike else ""
+    words = {word for token in asked for word in token.key.split() if token.kind == "name"}
+    about = [token for token in subject(said) if token.kind == "name"]
+    if not words or not about or _asks_for_name(asked):
+        return ""
+    if twin := next((token for token in about if any(_are_twins(token, said, each, asked) for each in asked)), None):
+        return twin.text
+    mine = {word for token in said for word in token.key.split() if token.kind in ("name", "word")}
+    shared = {stem(token.text.lower()) for token in asked if token.kind == "word"} & {
+        stem(token.text.lower()) for token in said if token.kind == "word"
+    }
+    has_pronoun = any(token.text.lower() in ("it", "its", "they", "their", "he", "she", "his", "her") for token in said)
+    return "" if words & mine or shared or has_pronoun else about[0].text
 
 
-def _shared_weight(question: Reading, statement: Reading) -> float:
-    """The weight of the heaviest word that question and statement share, in any form."""
-    roots = {root(term.key) for term in question.terms if term.weight > GRAMMAR_WEIGHT}
-    return max((term.weight for term in statement.terms if root(term.key) in roots), default=0.0)
+def _are_twins(name: Token, said: Tokens, other: Token, asked: Tokens) -> bool:
+    """Whether two names are of one kind: `Porto office` and `Lisbon office`, `Eva Krol` and `Anna Krol`."""
+    if other.kind != "name" or any(matches(other, each) or matches(each, other) for each in said):
+        return False
+    parts, others = name.key.split(), other.key.split()
+    if len(parts) == len(others) > 1 and parts[-1] == others[-1]:
+        return True
+    after = [tokens[tokens.index(token) + 1 :][:1] for tokens, token in ((said, name), (asked, other))]
+    return bool(after[0] and after[1]) and after[0][0].kind == "word" and after[0][0].key == after[1][0].key
 
 
-def _requested_unit(question: Reading, statement: Reading) -> str:
-    """A description if the statement has a number in a unit of the question, such as money or months; else empty."""
-    units = {item.unit for item in question.quantities if item.unit}
-    return "a number with the unit of the question" if any(item.unit in units for item in statement.quantities) else ""
+def _shape(key: str) -> str:
+    """The pattern of an identifier: `a-17` and `a-18` have one."""
+    return re.sub(r"\d+", "0", re.sub(r"[a-z]+", "a", key))
 
 
-def _requested_kind(question: str, statement: Reading) -> str:
-    """What the question asks for (a number, a date, a name), if the statement has one; else empty."""
+def _asks_for_name(asked: Tokens) -> bool:
+    return any(token.text.lower() in ("who", "whom", "whose", "which", "where", "name") for token in asked)
+
+
+def _kind_asked(question: str, asked: Tokens, said: Tokens) -> str:
+    """What the question asks for, if the statement has it; else empty."""
     low = question.lower()
+    known = {token.key for token in asked}
+    new = [token for token in said if token.key not in known]
+    values = [token.value for token in new if token.value is not None]
+    if _YES_NO.search(low):
+        return "a yes or no" if said and _confirms(asked, said) else ""
+    if re.search(r"\bhow (?:many|often)\b", low):
+        return "a number" if any(value.kind == "number" for value in values) else ""
     if re.search(
-        r"\bhow (?:many|much|long|old|far|tall|often|big)\b|\bwhat (?:percentage|number|price)\b"
-        r"|\b(?:calculate|compute|compare|estimate|schedule|cost|costs|price|amount|total)\b",
+        r"\bhow much\b|\bwhat .{0,40}\b(?:cost|costs|price|fee|charge|fare|rate|budget|salary|payment|amount"
+        r"|total|interest)\b",
         low,
     ):
-        return "a number" if statement.quantities else ""
-    if re.search(r"\bwhen\b|\bwhat (?:year|date|day|time)\b", low):
-        return "a date" if statement.days or statement.quantities else ""
-    if re.search(r"\b(?:who|whose|where|which)\b", low):
-        return "a name" if any(term.name for term in statement.terms) else ""
+        money = any(value.unit in MONEY or value.unit == "percent" for value in values)
+        return "an amount" if money or any(token.key == "free" for token in new) else ""
+    if re.search(r"\bhow (?:long|old|far|tall|big|high|deep|heavy|fast|wide|large)\b", low):
+        units = next(units for word, units in _MEASURES.items() if re.search(rf"\bhow {word}\b", low))
+        return "a measure" if any(value.unit in units for value in values) else ""
+    if re.search(
+        r"\bwhat .{0,40}\b(?:allowance|limit|size|weight|height|length|temperature|age|number|percentage)\b", low
+    ):
+        return "an amount" if any(value.kind == "number" for value in values) else ""
+    if re.search(r"\bwhen\b|\bwhat (?:year|date|day|time|month)\b|\bwhat .{0,30}\b(?:hours|deadline|date)\b", low):
+        return "a time" if any(value.kind in ("date", "clock") or value.unit == "time" for value in values) else ""
+    if re.search(r"\bwho\b", low):
+        return "a name" if any(token.kind == "name" for token in new) else ""
     return ""
+
+
+_MEASURES = {
+    "(?:long|far)": ("time", "calendar", "length"), "old": ("time", "calendar"), "heavy": ("mass",),
+    "fast": ("speed", "time"), "(?:tall|high|deep|wide)": ("length",),
+    "(?:big|large)": ("length", "area", "data", "volume"),
+}  # fmt: skip
+"""The dimensions that a measure may have, by the question."""
+_YES_NO = re.compile(
+    r"(?:^|[.!,:]\s)\s*(?:and |so |but )?(?:is|are|was|were|am|do|does|did|can|could|will|would|should|has|have|had|may"
+    r"|must)\b[^.!]*\?\s*$"
+)
+
+
+def _confirms(asked: Tokens, said: Tokens) -> bool:
+    """Whether a statement answers yes or no: it has the words of the question, or is nothing else."""
+    return bool(said) and _names_topic(asked, said)
+
+
+def _names_topic(asked: Tokens, said: Tokens) -> bool:
+    """Whether the statement has every content word of the question, apart from how it asks."""
+    topic = [token for token in asked if _is_topic(token)]
+    keys = {token.key.partition("+")[0] for token in said} | {word for token in said for word in token.key.split()}
+    return bool(topic) and all(
+        token.key.partition("+")[0] in keys or all(word in keys for word in token.key.split()) for token in topic
+    )
+
+
+def _fills_in(asked: Tokens, said: Tokens) -> bool:
+    """Whether the statement is what the question asks for and a value, in the question's own words."""
+    head: list[Token] = []
+    for token in asked[next((i for i, each in enumerate(asked) if each.key == "be"), len(asked)) + 1 :]:
+        if token.key in PREPOSITIONS or token.kind == "mark":
+            break
+        head.append(token)
+    keys, own = {token.key for token in asked}, {token.key for token in said}
+    extra = [token for token in said if token.is_content and token.value is None and token.key not in keys]
+    return bool(head) and all(token.key in own for token in head) and not extra
+
+
+def _is_topic(token: Token) -> bool:
+    word = token.text.lower()
+    return (
+        token.kind in ("word", "name", "id", "number", "date")
+        and word not in FUNCTION_WORDS
+        and stem(word) not in _GENERIC
+    )
+
+
+_GENERIC = frozenset(
+    stem(word)
+    for word in "many much long old far tall often big high deep heavy fast wide large time date day year month please "
+    "tell know name price".split()
+)
+"""Words of a question that say the kind of answer rather than what it is about."""
+
+
+def _is_short(asked: Tokens, said: Tokens) -> bool:
+    """Whether the statement is only a value, as short answers are: it starts with it, and says nothing of the topic."""
+    first = said[0] if said else None
+    if first is None or not (
+        first.value is not None or first.kind in ("name", "limit", "quantifier") or first.key in PREPOSITIONS
+    ):
+        return False
+    names = [token for token in said if token.kind in ("name", "id")]
+    limit = 1 if _asks_for_name(asked) else 0
+    topic = {token.key for token in asked if _is_topic(token)}
+    has_verb = any(
+        token.kind == "modal" or token.key in ("be", "was", "have") or token.key.endswith("+ed") for token in said
+    )
+    return not has_verb and len(names) <= limit and topic.isdisjoint(token.key for token in said)

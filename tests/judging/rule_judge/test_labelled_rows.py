@@ -1,0 +1,65 @@
+"""The rule-based judge on labelled rows: what it decides is right, and it leaves open what it cannot prove."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from proctor.judging.rule_judge.claims import makes_claim, split_statements
+from proctor.judging.rule_judge.proof import judge_claims
+from proctor.judging.rule_judge.relevance import relevances
+
+Row = dict[str, str]
+HERE = Path(__file__).parent
+
+
+def rows(name: str) -> list[Row]:
+    return [json.loads(line) for line in (HERE / name).read_text(encoding="utf-8").splitlines()]
+
+
+def verdict(row: Row) -> bool | None:
+    """Whether the answer is faithful to its context; `None` if the judge cannot tell."""
+    claims = [text for text in split_statements(row["answer"]) if makes_claim(text)]
+    found = {each.answer for each in judge_claims(claims, [row["context"]])}
+    if found & {"contradicted", "unmentioned"}:
+        return False
+    return True if found == {"supported"} else None
+
+
+FAITHFUL = [(row, row["label"] == "supported", verdict(row)) for row in rows("labelled_rows.jsonl")]
+
+
+def test_no_wrong_answer_passes_and_no_right_one_fails() -> None:
+    wrong = [(row["context"], row["answer"]) for row, label, found in FAITHFUL if found is not None and found != label]
+    assert not wrong
+
+
+def test_it_decides_more_than_half_of_them() -> None:
+    assert sum(found is not None for _, _, found in FAITHFUL) > 0.6 * len(FAITHFUL)
+
+
+def test_a_polite_or_rephrased_right_answer_never_fails() -> None:
+    right = [found for row, label, found in FAITHFUL if label and row["category"] in ("polite", "paraphrase")]
+    assert len(right) >= 20
+    assert False not in right
+
+
+def test_other_languages_are_left_open_unless_a_sentence_is_copied() -> None:
+    found = [found for row, _, found in FAITHFUL if row["category"] == "language"]
+    assert len(found) >= 10
+    assert False not in found
+
+
+def relevance(row: Row) -> bool | None:
+    texts = split_statements(row["answer"])
+    found = {each.verdict for each in relevances(row["question"], texts)}
+    if not texts or "irrelevant" in found:
+        return False
+    return None if "cannot tell" in found else True
+
+
+def test_what_it_says_about_relevance_is_right() -> None:
+    judged = [(row, row["label"] == "relevant", relevance(row)) for row in rows("relevance_rows.jsonl")]
+    wrong = [(row["question"], row["answer"]) for row, label, found in judged if found is not None and found != label]
+    assert not wrong
+    assert sum(found is not None for _, _, found in judged) > len(judged) / 2

@@ -1,0 +1,303 @@
+"""What the rule-based judge proves, what it refutes, and what it leaves open."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proctor.judging.rule_judge import lexicon
+from proctor.judging.rule_judge.agreement import alternatives, compare_answers
+from proctor.judging.rule_judge.claims import declines, makes_claim, split_statements
+from proctor.judging.rule_judge.proof import judge_claims
+from proctor.judging.rule_judge.relevance import relevances
+from proctor.judging.rule_judge.values import find_values
+
+
+def answer(claim: str, *passages: str, known: tuple[str, ...] = ()) -> str:
+    return judge_claims([claim], passages, known)[0].answer
+
+
+SUPPORTED = [
+    ("The total is $1,498.00.", "The total is $1,498."),
+    ("It grew by 10% last year.", "It grew by 10 percent last year."),
+    ("It lasts 120 minutes.", "It lasts 2 hours."),
+    ("It opened on May 3rd, 2021.", "It opened on 2021-05-03."),
+    ("It opened on 3 May 2021.", "It opened in 2021."),
+    ("He was born in the United States.", "He was born in the US."),
+    ("The room is not available.", "The room is unavailable."),
+    ("It starts at 15:00.", "It starts at 3 pm."),
+    ("The café is shut on public holidays.", "It isn't open on public holidays."),
+    ('{"order": {"refundable": false}}', "The order is not refundable."),
+    ('{"result": "The shop opens at nine."}', "The shop opens at nine."),
+    ("The firm was bought by Acme in 2019.", "Acme bought the firm."),
+    ("In winter, the trail is closed.", "The trail is closed in winter."),
+    ("Parking costs 6 euros per day.", "Parking is 6 euros per day."),
+    ("The dose is 25 °C.", "The dose is 25 degrees Celsius."),
+]
+CONTRADICTED = [
+    ("It grew by 10% last year.", "It grew by 12% last year."),
+    ("It is 5 km long.", "It is 5 miles long."),
+    ("It costs 5 billion.", "It costs 5 million."),
+    ("It opened on May 3rd, 2021.", "It opened on 4 May 2021."),
+    ("Sales decreased in March.", "Sales increased in March."),
+    ("Apply after the deadline.", "Apply before the deadline."),
+    ("Celtic beat Ajax.", "Ajax beat Celtic."),
+    ('{"order": {"refundable": false}}', "The order is refundable."),
+    ("It starts at 15:00.", "It starts at 4 pm."),
+    ("Delta Foods acquired Greenleaf in 2019.", "Greenleaf acquired Delta Foods in 2019."),
+    ("The bridge was closed because the river flooded.", "The river flooded because the bridge was closed."),
+    ("Rain might fall.", "Rain will fall."),
+    ("The fee is EUR 70.", "The fee is 70 dollars."),
+    ('{"order": "A-17", "status": "delayed"}', "Order A-17 is on time."),
+    ("Members pay 10 euros, others pay 15.", "Members pay 15 euros."),
+    ("Never fry the fish without oil.", "Never fry the fish with oil."),
+    ("Some plans include support.", "All plans include support."),
+    ("The shop is open on Sundays.", "The shop is not open on Sundays."),
+    ("Revenue was 5 million in 2022.", "Revenue was 7 million in 2022."),
+]
+OPEN = [
+    ("The trail is closed in winter. The hut is open all year.", "The hut is closed in winter."),
+    ("Admission is free for children under 6.", "Admission is free for children."),
+    ("Half of the budget is spent.", "The budget is spent."),
+    ("The film was panned by critics.", "Critics did not like the film."),
+    ("Le musée est ouvert le dimanche.", "Oui, c'est ouvert le dimanche."),
+    ("The company employs 1,200 people, half of them in Ghent.", "600 people work in Ghent."),
+    ("The mayor plans to resign in May.", "The mayor will resign in May."),
+    ("If it rains, the match is moved.", "The match is moved."),
+    ("You need a passport or a visa.", "You need a passport."),
+    ("The law applies to companies with more than 50 employees.", "The law applies to companies."),
+    ("Two adults and one child pay 20 euros.", "One child pays 20 euros."),
+    ("The museum is closed on Mondays.", "The museum is closed."),
+    ("Tickets cost 9 euros, or 6 euros with a student card.", "Tickets cost 9 euros."),
+    ("The train stops in Bern and Basel.", "The train stops in Basel."),
+    ("Refunds are paid within 30 days.", "You get your money back within a month."),
+]
+
+
+@pytest.mark.parametrize(("passage", "claim"), SUPPORTED)
+def test_what_a_passage_states_is_supported(passage: str, claim: str) -> None:
+    assert answer(claim, passage) == "supported"
+
+
+@pytest.mark.parametrize(("passage", "claim"), CONTRADICTED)
+def test_one_incompatible_value_word_or_role_contradicts(passage: str, claim: str) -> None:
+    assert answer(claim, passage) == "contradicted"
+
+
+@pytest.mark.parametrize(("passage", "claim"), OPEN)
+def test_what_is_neither_stated_nor_denied_is_left_open(passage: str, claim: str) -> None:
+    assert answer(claim, passage) == "cannot tell"
+
+
+def test_or_is_not_and() -> None:
+    assert (
+        answer("You need a passport and an identity card.", "You need a passport or an identity card.") != "supported"
+    )
+
+
+def test_the_cell_of_that_row_and_column_decides() -> None:
+    table = "| Plan | Users | Storage |\n|---|---|---|\n| Team | 15 | 200 GB |\n| Solo | 1 | 10 GB |"
+    assert answer("The storage of Team is 200 GB.", table) == "supported"
+    assert answer("The storage of Solo is 200 GB.", table) == "contradicted"
+    assert answer("The users of Team is 200.", table) != "supported"
+
+
+def test_the_value_at_that_key_of_that_object_decides() -> None:
+    document = json.dumps([{"id": "A-17", "status": "delayed"}, {"id": "A-18", "status": "shipped"}])
+    assert answer("A-18 is shipped.", document) == "supported"
+    assert answer("A-18 is delayed.", document) == "contradicted"
+    assert answer("A-19 is delayed.", document) == "cannot tell"
+
+
+def test_a_claim_about_one_of_several_nameless_records_is_left_open() -> None:
+    rows = json.dumps({"rows": [{"month": 1, "payment": 404.01}, {"month": 2, "payment": 398.5}]})
+    assert answer("You make a payment of $398.50.", rows) == "cannot tell"
+    assert answer("The payment is $398.50.", rows) == "cannot tell"
+
+
+def test_a_value_that_no_passage_has_is_unmentioned_where_the_rest_is_stated() -> None:
+    passage = "The castle was built between 1210 and 1245."
+    assert answer("The castle was built between 1210 and 1245 by Count Otto.", passage) == "unmentioned"
+
+
+def test_a_pronoun_stands_for_the_subject_of_the_sentence_before() -> None:
+    passages = ["The castle burned down in 1689. The church was sold in 1700."]
+    assert [each.answer for each in judge_claims(["The church is old.", "It burned down in 1689."], passages)][1] != (
+        "supported"
+    )
+    assert judge_claims(["The church was sold in 1700.", "It was sold in 1700."], passages)[1].answer == "supported"
+
+
+def test_what_the_user_said_may_be_repeated_but_not_what_a_passage_denies() -> None:
+    assert (
+        answer("The amount is 500.", "The rate is 3.", known=("What is the rate if the amount is 500?",)) == "supported"
+    )
+    assert answer("The rate is 4.", "The rate is 3.", known=("The rate is 4.",)) == "contradicted"
+    assert answer("Many books are here.", "It is a series.", known=("How many books are here?",)) == "cannot tell"
+
+
+def test_the_reason_quotes_the_passage_and_what_differs() -> None:
+    reason = judge_claims(["Refunds take 15 days."], ["Refunds take 5 days."])[0].reason
+    assert reason == "it says “15 days” instead of “5 days”; the passages say “Refunds take 5 days.”"
+
+
+@pytest.mark.parametrize(("word", "opposite"), lexicon.COMPLEMENTS.items())
+def test_a_complement_is_read_as_the_negation_of_its_opposite(word: str, opposite: str) -> None:
+    assert answer(f"The thing is not {opposite}.", f"The thing is {word}.") == "supported"
+    assert answer(f"The thing is {opposite}.", f"The thing is {word}.") == "contradicted"
+
+
+@pytest.mark.parametrize(("one", "other"), [group[:2] for group in lexicon.OPPOSITES + lexicon.ALTERNATIVES])
+def test_opposites_and_alternatives_exclude_each_other(one: str, other: str) -> None:
+    assert answer(f"The big thing here is {one}.", f"The big thing here is {other}.") != "supported"
+
+
+@pytest.mark.parametrize(("one", "other"), [(group[0], word) for group in lexicon.SYNONYMS for word in group[1:]])
+def test_synonyms_say_the_same(one: str, other: str) -> None:
+    assert answer(f"They often {one} things.", f"They often {other} things.") == "supported"
+
+
+@pytest.mark.parametrize(
+    ("text", "kinds"),
+    [
+        ("Order A-17 and LX318", ["id", "id"]),
+        ("25 °C", ["number"]),
+        ("version 2.8.1 in eu-west-1", ["id", "id"]),
+        ("on 3 May 2025 at 9:15", ["date", "clock"]),
+        ("twice in two weeks", ["number", "number"]),
+        ("Rovers won 3-1", ["id"]),
+    ],
+)
+def test_values_have_types(text: str, kinds: list[str]) -> None:
+    assert [value.kind for value in find_values(text)] == kinds
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "Yes.", "...", "\ud800", "Hello!", "Hi there, Anna!", "Thanks for asking!", "Is there anything else?",
+     "Let me know if you have further questions about refunds.", "I hope this helps!", "You are welcome.",
+     "Great question!", "Here are the details:", "Feel free to contact us at any time.", "That's so cool!",
+     "I'd be happy to help you with the refund.", "Have a nice day!", "I don't know.", "I'm sorry for the trouble.",
+     "Happy to help with anything else.", "Which order do you mean?", "I am an AI assistant."],
+)  # fmt: skip
+def test_courtesies_questions_headings_refusals_and_the_speaker_are_not_claims(text: str) -> None:
+    assert not makes_claim(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Refunds take 5 days.", "Thanks for asking, refunds take 5 days.", "Good news: you are eligible.", "He did.",
+     "I am not sure, but refunds take 5 days.", "Hello! Refunds take 5 days.", "I cancelled your order."],
+)  # fmt: skip
+def test_a_claim_beside_a_courtesy_is_a_claim(text: str) -> None:
+    assert makes_claim(text)
+
+
+def test_abbreviations_decimals_and_initials_do_not_end_a_statement() -> None:
+    text = "Dr. Smith paid $3.50 to J. K. Rowling in the U.S. on Jan. 5. He left at 5 p.m. with e.g. two bags."
+    assert split_statements(text) == [
+        "Dr. Smith paid $3.50 to J. K. Rowling in the U.S. on Jan. 5.",
+        "He left at 5 p.m. with e.g. two bags.",
+    ]
+
+
+def test_bullets_headings_and_wrapped_lines_become_statements() -> None:
+    text = "# Plans\nThe free plan\nis small.\n- costs nothing\n* has 5 GB\n1. first\n"
+    assert split_statements(text) == ["Plans:", "The free plan is small.", "costs nothing", "has 5 GB", "first"]
+    assert split_statements("彼は来た。彼女は行った！") == ["彼は来た。", "彼女は行った！"]
+    assert split_statements('{"total": 12, "note": "Call first."}') == ["total: 12", "note: Call first."]
+
+
+@pytest.mark.parametrize(
+    ("question", "reference", "said"),
+    [
+        ("how many episodes", "26", "There are twenty-six episodes."),
+        ("when was it released", "1979/21 July 1979", "It came out on July 21, 1979."),
+        ("when was it released", "May 16, 2002", "It was released on 16 May 2002."),
+        ("where is it", "Indianapolis, Indiana", "They broadcast from Indianapolis, Indiana."),
+        ("who won", "Zoë Müller", "Zoe Muller won."),
+        ("how much", "$1,498", "It costs 1498.00 dollars."),
+        ("is it open", "yes", "Yes, it is."),
+    ],
+)
+def test_an_answer_that_has_the_reference_agrees(question: str, reference: str, said: str) -> None:
+    assert compare_answers(question, reference, said).verdict == "same"
+
+
+@pytest.mark.parametrize(
+    ("question", "reference", "said"),
+    [
+        ("how many episodes", "26", "There are 24 episodes."),
+        ("when was it released", "May 16, 2002", "It was released on 16 May 2003."),
+        ("who sang it", "Elvis Presley", "It was sung by Frank Sinatra."),
+        ("is it open", "no", "Yes, it is."),
+        ("who wrote it", "Sarah Hale", ""),
+    ],
+)
+def test_another_value_of_the_same_type_disagrees(question: str, reference: str, said: str) -> None:
+    assert compare_answers(question, reference, said).verdict == "contradicted"
+
+
+@pytest.mark.parametrize(
+    ("question", "reference", "said"),
+    [
+        ("why did it fail", "the cable was loose", "Somebody had not plugged it in firmly."),
+        ("list the gifts", "wisdom/counsel/piety", "1. Wisdom\n2. Courage\n3. Awe"),
+        ("who wrote it", "Sarah Hale", "It was not written by Sarah Hale."),
+        ("who wrote it", "Sarah Hale", "I don't know who wrote it."),
+        ("how much", "$2.18 billion", "It made over $2.1 billion."),
+        ("how high", "4,712 metres", "4,700 metres"),
+        ("when did it become free", "1989", "University was not free until a scheme came in 1989."),
+    ],
+)
+def test_other_words_denials_and_rounded_numbers_are_left_open(question: str, reference: str, said: str) -> None:
+    assert compare_answers(question, reference, said).verdict == "cannot tell"
+
+
+@pytest.mark.parametrize(
+    ("reference", "ways"),
+    [
+        ("1979/21 July 1979", ["1979", "21 July 1979"]), ("1/2", ["1/2"]), ("12/24/2018", ["12/24/2018"]),
+        ("100 km/h", ["100 km/h"]), ("https://example.org/a", ["https://example.org/a"]), (" / ", []),
+    ],
+)  # fmt: skip
+def test_a_slash_separates_alternatives_but_not_dates_fractions_and_units(reference: str, ways: list[str]) -> None:
+    assert alternatives(reference) == ways
+
+
+@pytest.mark.parametrize("text", ["I don't know.", "I'm not sure about that.", "Sorry, but I can't help with that."])
+def test_declining_is_neither_relevant_nor_irrelevant(text: str) -> None:
+    assert declines(text)
+    assert relevances("When did it open?", [text])[0].verdict == "cannot tell"
+
+
+def test_small_talk_around_an_answer_is_a_courtesy() -> None:
+    texts = ["Hello!", "The Berlin office opens at 9 am.", "Is there anything else?"]
+    found = [judged.verdict for judged in relevances("When does the Berlin office open?", texts)]
+    assert found == ["courtesy", "relevant", "courtesy"]
+
+
+ANY_TEXT = st.text(st.characters(codec=None), max_size=200)
+WORDS = st.lists(
+    st.sampled_from(
+        "the not no never 5 km $1,498 10% May 3 2021 Ajax beat was by and is 3 pm . , ; \n - | { } : \" ' don't".split(
+            " "
+        )
+    ),
+    max_size=40,
+).map(" ".join)
+
+
+@given(ANY_TEXT | WORDS, ANY_TEXT | WORDS)
+def test_any_text_can_be_judged_and_gives_the_same_verdict_again(claim: str, passage: str) -> None:
+    assert judge_claims([claim], [passage]) == judge_claims([claim], [passage])
+    assert compare_answers(claim, passage, claim) == compare_answers(claim, passage, claim)
+    assert len(relevances(passage, split_statements(claim))) == len(split_statements(claim))
+
+
+@given(st.lists(st.sampled_from("refund order Berlin 30 days river Ajax costs green".split()), min_size=1, max_size=12))
+def test_a_passage_supports_itself(words: list[str]) -> None:
+    assert answer(" ".join(words), " ".join(words)) == "supported"
