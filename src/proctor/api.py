@@ -135,6 +135,7 @@ async def run_async(suites: Suites, agent: Any = None, **parameters: Unpack[RunP
     """
     request, listener = _request(suites, agent, parameters, "run_async")
     result, _ = await run_suites_async(request, listener)
+    raise_if_stopped(result)
     return result
 
 

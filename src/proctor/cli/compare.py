@@ -33,6 +33,7 @@ from proctor.results.run import Run
 from proctor.results.store.run_files import open_run_reference
 from proctor.results.verdict import verdict
 from proctor.running.rescore import rescore
+from proctor.running.run import raise_if_stopped
 from proctor.running.selection import names_case
 
 REGRESSION, INCONCLUSIVE, ERRORS = 1, 3, 4
@@ -162,6 +163,7 @@ def _rescore_side(
         raise UsageError(f"run {side.run.id} is in a file; store it with `proctor runs import` to rescore it")
     scoring = configuration.run_options(judge=options.judge, budget=options.budget)
     run, _ = rescore(folder, side.run.id, options=scoring)
+    raise_if_stopped(run)
     say(f"rescored {side.run.id} as {run.id}", err=True)
     return ComparedAgent(run, side.agent)
 

@@ -30,7 +30,7 @@ from proctor.running.execution import execute
 from proctor.running.plan import Plan, PlannedSuite, PlannedTrial, Selection, make_plan
 from proctor.running.resume import start_run
 from proctor.running.reuse import same_question_or_error
-from proctor.running.run import RunRequest, finish_run_on_exit, new_run, suite_environment
+from proctor.running.run import RunRequest, finish_run_on_exit, new_run, raise_if_stopped, suite_environment
 from proctor.running.settings import Listener, RunOptions
 
 
@@ -73,6 +73,7 @@ def rescore_run(run: Run, *, evaluators: Sequence[Any] | None = None, judge: Any
     with _make_rescore_plan(run, answers, suites, options) as rescore_plan:
         opened = start_run(replace(new_run(rescore_plan.plan, rescore_plan.request), rescored=run.id), None)
         result, _ = run_blocking(execute(rescore_plan.plan, options, opened, earlier=rescore_plan.answer_to))
+    raise_if_stopped(result)
     return result
 
 
@@ -86,6 +87,7 @@ def rejudge(
     with _make_rescore_plan(row, answers, _current_suites(row, answers, ()), options) as rescore_plan:
         opened = start_run(new_run(rescore_plan.plan, rescore_plan.request), None)
         result, _ = run_sync(execute(rescore_plan.plan, options, opened, earlier=rescore_plan.answer_to))
+    raise_if_stopped(result)
     return {(trial.suite, trial.case.id, trial.number): trial.outcome for trial in result.trials}
 
 

@@ -35,7 +35,7 @@ from proctor.results.score import Outcome, Score
 from proctor.results.suite_info import SuiteInfo
 from proctor.results.trial import Trial
 from proctor.results.verdict import RunVerdict
-from proctor.running.run import RunRequest, run_suites_async
+from proctor.running.run import RunRequest, raise_if_stopped, run_suites_async
 from proctor.running.settings import RunOptions
 
 NUM_RUNS = 2
@@ -224,6 +224,7 @@ async def _evaluate(suites: list[Suite], agent: Any, options: _Options) -> Run:
             store=None if options.store is None else Path(options.store),
         )
         run, verdict = await run_suites_async(request)
+    raise_if_stopped(run)
     if options.print_detailed_results:
         print_conversations(run)
     if options.output_file is not None:

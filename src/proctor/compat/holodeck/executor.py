@@ -35,7 +35,7 @@ from proctor.compat.holodeck.test_results import TestReport, TestResult
 from proctor.results.run import Run
 from proctor.results.trial import Trial
 from proctor.results.verdict import RunVerdict
-from proctor.running.run import RunRequest, run_suites_async
+from proctor.running.run import RunRequest, raise_if_stopped, run_suites_async
 from proctor.running.settings import RunOptions
 
 DEFAULT_FILE_SECONDS = 30.0
@@ -112,6 +112,7 @@ class TestExecutor:
                 tests = dict(zip((case.id for case in suite.cases), self.agent_config.test_cases or (), strict=True))
                 request = RunRequest([suite], options, agent=agent)
                 run, verdict = await run_suites_async(request, _CallbackListener(self, tests))
+            raise_if_stopped(run)
             warnings = [*(str(problem) for problem in suite.warnings), *self._warnings]
             report = build_report(run, verdict, suite.name, warnings=warnings, records=self._records)
             report.agent_config_path = self.agent_config_path

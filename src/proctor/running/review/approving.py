@@ -24,7 +24,7 @@ from proctor.results.store.run_files import open_run
 from proctor.results.trial import Trial
 from proctor.running.plan import Selection
 from proctor.running.review.grading import FileRow
-from proctor.running.run import RunRequest, run_suites
+from proctor.running.run import RunRequest, raise_if_stopped, run_suites
 from proctor.running.settings import RunOptions
 
 ORIGIN_KEY = "recorded"
@@ -126,6 +126,7 @@ def run_unscored(
     """Run the cases without scoring; returns the run's id, the agent's name and the trials."""
     bare = replace(suite, evaluators=(), cases=tuple(_without_evaluators(case) for case in suite.cases))
     run, _ = run_suites(RunRequest([bare], options, agent, select, store, key="record"))
+    raise_if_stopped(run)
     return run.id, run.suites[0].agent, list(run.trials)
 
 
