@@ -120,7 +120,12 @@ def run(suites: Suites, agent: Any = None, **parameters: Unpack[RunParameters]) 
     >>> run["shipped"].output
     'It is shipped.'
     """
-    request, listener = _request(suites, agent, parameters, "run")
+    return run_for("run", suites, agent, parameters)
+
+
+def run_for(function: str, suites: Suites, agent: Any, parameters: RunParameters) -> Run:
+    """Run suites for the public `function`, which messages about its arguments name."""
+    request, listener = _request(suites, agent, parameters, function)
     result, _ = run_blocking(run_suites_async(request, listener))
     raise_if_stopped(result)
     return result
@@ -133,7 +138,12 @@ async def run_async(suites: Suites, agent: Any = None, **parameters: Unpack[RunP
     >>> run.passed
     True
     """
-    request, listener = _request(suites, agent, parameters, "run_async")
+    return await run_for_async("run_async", suites, agent, parameters)
+
+
+async def run_for_async(function: str, suites: Suites, agent: Any, parameters: RunParameters) -> Run:
+    """Run suites for the public `function` in the event loop that is running."""
+    request, listener = _request(suites, agent, parameters, function)
     result, _ = await run_suites_async(request, listener)
     raise_if_stopped(result)
     return result
@@ -337,8 +347,12 @@ def as_suites(suites: Suites) -> list[Suite]:
         raise TypeError("a list to run holds suites and files, or cases, not both; put the cases into a Suite")
     if cases:
         return [Suite(name="suite", cases=tuple(cases))]
-    in_memory = [item for item in items if isinstance(item, Suite)]
-    return in_memory + load_paths(item for item in items if not isinstance(item, Suite))
+    in_memory = [item if isinstance(item, Suite) else Suite.from_dict(item) for item in items if not _is_path(item)]
+    return in_memory + load_paths(item for item in items if _is_path(item))
+
+
+def _is_path(item: Any) -> bool:
+    return not isinstance(item, (Suite, Mapping))
 
 
 def _listener(listener: Listener | None, progress: bool | None) -> Listener | None:

@@ -254,7 +254,7 @@ def test_the_alarm_signal_of_an_application_is_left_alone() -> None:
 
 
 def test_two_cases_of_one_id_or_two_suites_of_one_name_are_refused_before_anything_runs() -> None:
-    with pytest.raises(InvalidSuite, match="2 cases with the id 'case-0'"):
+    with pytest.raises(InvalidSuite, match="have the same id 'case-0'"):
         run(suite([*cases(2), case("case-0")]), agent=echo)
     with pytest.raises(InvalidSuite, match="more than one suite is called 'suite'"):
         run(suite(cases(1)), suite(cases(1, start=1)), agent=echo)

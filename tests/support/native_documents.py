@@ -221,17 +221,17 @@ CALLS = st.builds(
     ExpectedCall,
     FILLED,
     st.none() | st.dictionaries(STRINGS, MATCHERS, max_size=2),
-    st.integers(1, 3),
-    st.booleans(),
-    st.booleans(),
-    st.just(UNSET) | JSON.filter(lambda value: not contains_matchers(value)),
+    count=st.integers(1, 3),
+    substring=st.booleans(),
+    extra_args=st.booleans(),
+    result=st.just(UNSET) | JSON.filter(lambda value: not contains_matchers(value)),
 )
 EXPECTATIONS = st.just(NO_EXPECTATION) | st.builds(
     Expected,
     st.just(UNSET) | JSON,
-    st.none() | st.builds(Keywords, WORDS.map(tuple), st.lists(FILLED, max_size=2).map(tuple)),
-    st.none() | st.lists(CALLS, max_size=2).map(tuple),
-    st.none() | st.lists(STRINGS, max_size=2).map(tuple),
+    contains=st.none() | st.builds(Keywords, WORDS.map(tuple), st.lists(FILLED, max_size=2).map(tuple)),
+    tools=st.none() | st.lists(CALLS, max_size=2).map(tuple),
+    context=st.none() | st.lists(STRINGS, max_size=2).map(tuple),
 )
 ATTACHMENTS = st.builds(
     AttachedFile, STRINGS, st.none(), st.none() | STRINGS, st.none() | STRINGS, st.just({}) | st.just({"pages": [1]})
@@ -240,27 +240,27 @@ TURNS = st.builds(
     Turn,
     JSON,
     EXPECTATIONS,
-    st.none() | SPEC_LISTS,
-    st.none() | st.lists(STRINGS, max_size=2).map(tuple),
-    st.lists(ATTACHMENTS, max_size=2).map(tuple),
-    _or_nothing(OBJECTS),
-    _or_nothing(OWN),
+    evaluators=st.none() | SPEC_LISTS,
+    retrieval_context=st.none() | st.lists(STRINGS, max_size=2).map(tuple),
+    files=st.lists(ATTACHMENTS, max_size=2).map(tuple),
+    metadata=_or_nothing(OBJECTS),
+    extra=_or_nothing(OWN),
 )
 CASES = st.builds(
     Case,
-    FILLED,
-    st.lists(TURNS, min_size=1, max_size=2).map(tuple),
-    STRINGS,
-    st.lists(STRINGS, max_size=2).map(tuple),
-    st.none() | SPEC_LISTS,
-    st.lists(st.builds(NamedData, STRINGS, JSON), max_size=2, unique_by=lambda item: item.name).map(tuple),
-    _or_nothing(OBJECTS),
-    _or_nothing(OBJECTS),
-    st.none() | OBJECTS.filter(lambda state: not contains_matchers(state)),
-    st.none() | st.integers(1, 5),
-    st.none() | SECONDS,
-    st.none() | FILLED,
-    _or_nothing(OWN),
+    id=FILLED,
+    turns=st.lists(TURNS, min_size=1, max_size=2).map(tuple),
+    description=STRINGS,
+    tags=st.lists(STRINGS, max_size=2).map(tuple),
+    evaluators=st.none() | SPEC_LISTS,
+    inputs=st.lists(st.builds(NamedData, STRINGS, JSON), max_size=2, unique_by=lambda item: item.name).map(tuple),
+    metadata=_or_nothing(OBJECTS),
+    state=_or_nothing(OBJECTS),
+    final_state=st.none() | OBJECTS.filter(lambda state: not contains_matchers(state)),
+    repeat=st.none() | st.integers(1, 5),
+    timeout=st.none() | SECONDS,
+    skip=st.none() | FILLED,
+    extra=_or_nothing(OWN),
 )
 SCENARIOS = st.builds(
     Scenario,
@@ -285,24 +285,19 @@ def _some_simulated(draw: st.DrawFn) -> Case:
 CASES = _some_simulated()
 
 
-def _settle(suite: Suite) -> Suite:
-    """As a reader gives it: the lists of cases are as they are written."""
-    return suite
-
-
 SUITES = st.builds(
     Suite,
     FILLED,
     st.lists(CASES, min_size=1, max_size=2, unique_by=lambda case: case.id).map(tuple),
-    SPEC_LISTS,
-    st.none() | FILLED | OBJECTS.filter(bool),
-    st.builds(
+    evaluators=SPEC_LISTS,
+    agent=st.none() | FILLED | OBJECTS.filter(bool),
+    criteria=st.builds(
         Criteria,
         st.sampled_from(["all", "any", "majority", "mean"]),
         st.none() | st.floats(0, 1),
         st.floats(0.01, 1),
     ),
-    st.builds(
+    settings=st.builds(
         Settings,
         st.none() | st.integers(1, 5),
         st.none() | st.integers(1, 5),
@@ -310,10 +305,7 @@ SUITES = st.builds(
         st.none() | SECONDS,
         st.none() | st.integers(0, 5),
     ),
-    STRINGS,
-    st.none(),
-    st.just("native"),
-    st.just(()),
-    _or_nothing(OWN),
-).map(_settle)
+    description=STRINGS,
+    extra=_or_nothing(OWN),
+)
 """Suites that a native file can say in full."""

@@ -27,6 +27,9 @@ _UNPARSED: Any = object()
 class Document:
     """One file being read: its data, and the problems found in it so far."""
 
+    is_python = False
+    """Whether the data was passed from Python, where functions and objects may stand for references."""
+
     def __init__(self, path: Path, text: str, data: Json = _UNPARSED, lines: Lines | None = None) -> None:
         self.path = path
         self.text = text
@@ -40,8 +43,9 @@ class Document:
     def problem(self, pointer: Pointer, message: str) -> None:
         self.problems.append(self._at(pointer, message))
 
-    def unknown_key(self, pointer: Pointer, message: str) -> None:
-        self.problems.append(replace(self._at(pointer, message), code="unknown key"))
+    def unknown_key(self, pointer: Pointer, hint: str) -> None:
+        """Report a key that does not exist; `hint` is the end of the sentence."""
+        self.problems.append(replace(self._at(pointer, f"is not a known key{hint}"), code="unknown key"))
 
     def warn(self, pointer: Pointer, message: str, code: ProblemCode | None = None) -> None:
         self.warnings.append(replace(self._at(pointer, message), code=code))
@@ -257,7 +261,7 @@ class Fields:
             say(self.pointer, f"has {len(unknown) - MAX_UNKNOWN_KEYS:,} more unknown keys")
         for key in unknown[:MAX_UNKNOWN_KEYS]:
             if not ignored_by or did_you_mean(key, self._known, cutoff=MISSPELLING_SIMILARITY):
-                self.document.unknown_key((*self.pointer, key), f"is not a known key{did_you_mean(key, known)}")
+                self.document.unknown_key((*self.pointer, key), did_you_mean(key, known))
                 wrong.append(key)
                 continue
             message = f"is not a known key and is ignored, as {ignored_by} does"

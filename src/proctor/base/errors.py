@@ -72,7 +72,7 @@ class Inconclusive(UserWarning):
     """Code looked at the failed cases only, and none failed, but some cases have no verdict."""
 
 
-class InvalidSuite(ProctorError):
+class InvalidSuite(ProctorError, ValueError):
     """One or more suite files are invalid; has every problem, not only the first."""
 
     def __init__(self, problems: Iterable[Problem], partial_suites: Iterable[Any] = ()) -> None:

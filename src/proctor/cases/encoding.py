@@ -12,7 +12,19 @@ from collections.abc import Callable, Mapping
 
 from proctor.base.dataclass_json import DataclassCodec, Hook
 from proctor.base.json_data import Json, to_json
-from proctor.cases.matchers import Approx, Equals, Fuzzy, Ignore, Matcher, OneOf, Predicate, Regex, Subset, parse
+from proctor.cases.matchers import (
+    Approx,
+    Equals,
+    Fuzzy,
+    Ignore,
+    Matcher,
+    OneOf,
+    Predicate,
+    PythonMatcher,
+    Regex,
+    Subset,
+    parse,
+)
 from proctor.cases.scenario import Scenario
 from proctor.cases.suite import Case, EvaluatorSpec, Expected, ExpectedCall, Keywords, NamedData, ToolMock, Turn
 
@@ -42,6 +54,8 @@ def encode_matcher(matcher: Matcher) -> list[Json]:
             return ["ignore"]
         case Predicate():
             return ["predicate", matcher.reference]
+        case PythonMatcher():
+            return ["python", matcher.text, matcher.fingerprint, matcher.reference]
     return ["form", to_json(matcher.to_json())]
 
 
@@ -54,6 +68,7 @@ _MATCHERS: Mapping[str, Callable[..., Matcher]] = {
     "one_of": lambda values: OneOf(tuple(values)),
     "ignore": Ignore,
     "predicate": Predicate,
+    "python": PythonMatcher,
     "form": parse,
 }
 

@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
+
+from proctor.base.json_data import Json, to_text
 
 
 def slug(text: str, longest: int | None = 60) -> str:
     """`"Asks for a refund!"` as `asks-for-a-refund`; empty if the text has no letters or digits."""
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:longest].rstrip("-")
+
+
+MAX_ID = 60
+
+
+def id_from(value: Json) -> str:
+    """An id for a case with this input: its words; for long text or other data, its beginning and six hex digits."""
+    text = value if isinstance(value, str) else to_text(value)
+    words = slug(text, longest=None)
+    if isinstance(value, str) and words and len(words) <= MAX_ID:
+        return words
+    mark = hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=3).hexdigest()
+    return f"{slug(text, MAX_ID - 20) or 'case'}-{mark}"
 
 
 class UniqueIds:

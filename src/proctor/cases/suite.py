@@ -3,18 +3,75 @@
 from __future__ import annotations
 
 import functools
+import warnings
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, Unpack
 
 from proctor.base.deprecation import renamed_fields, renamed_names
-from proctor.base.errors import Problem
+from proctor.base.errors import InvalidSuite, Problem
 from proctor.base.json_data import UNSET, Json, Unset
 from proctor.base.positions import Position
+from proctor.cases.constructing import caller, checked_arguments
+from proctor.cases.ids import UniqueIds, id_from
 from proctor.cases.matchers import Matcher, parse
 from proctor.cases.scenario import Scenario, scenario_metadata
+
+if TYPE_CHECKING:
+    from proctor.api import RunParameters
+    from proctor.cases.mappings import (
+        AgentLike,
+        ArgumentLike,
+        CallLike,
+        CaseDict,
+        ContainsLike,
+        CriteriaDict,
+        EvaluatorLike,
+        ExpectedLike,
+        FileLike,
+        JudgeLike,
+        MockLike,
+        QuarantineDict,
+        ScenarioDict,
+        SettingsDict,
+        SuiteDict,
+        TurnLike,
+        WaiverDict,
+    )
+    from proctor.results.run import Run
+
+
+def _store(target: Any, **values: Any) -> None:
+    """Set the fields of an object that is being made, which cannot be changed afterwards."""
+    for name, value in values.items():
+        object.__setattr__(target, name, value)
+
+
+def _copy(target: Any, source: Any) -> None:
+    """Set the fields of an object that is being made to those of another one."""
+    _store(target, **{item.name: getattr(source, item.name) for item in fields(source)})
+
+
+def _is_tuple_of(kind: type, value: Any) -> bool:
+    return type(value) is tuple and all(type(item) is kind for item in value)
+
+
+def _texts(value: str | Sequence[str]) -> tuple[str, ...]:
+    return (value,) if isinstance(value, str) else tuple(value)
+
+
+def _holds_turns(value: Any) -> bool:
+    """Whether a second argument of `Case` is a list of turns, as it was in earlier versions."""
+    return isinstance(value, (tuple, list)) and bool(value) and all(type(item) is Turn for item in value)
+
+
+def _reader() -> Any:
+    """The reader of the native format. It makes the objects of this module, so it cannot be imported above."""
+    from proctor.cases.formats.native import from_python
+
+    return from_python
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,16 +83,20 @@ class NamedData:
 
 
 @renamed_fields({"any_of": "any", "all_of": "all"})
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class Keywords:
     """Words that the answer must contain: at least one of `any`, and each of `all`."""
 
     any: tuple[str, ...] = ()
     all: tuple[str, ...] = ()
 
+    @checked_arguments
+    def __init__(self, any: str | Sequence[str] = (), all: str | Sequence[str] = ()) -> None:  # noqa: A002
+        _store(self, any=_texts(any), all=_texts(all))
+
 
 @renamed_fields({"arguments": "args", "extra_arguments": "extra_args"})
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class ExpectedCall:
     """A tool call the agent is expected to make."""
 
@@ -52,18 +113,32 @@ class ExpectedCall:
     result: Json | Unset = UNSET
     """What the tool is expected to return; matchers are allowed in it."""
 
-    def __post_init__(self) -> None:
-        args = self.args
+    @checked_arguments
+    def __init__(
+        self,
+        name: str,
+        args: Mapping[str, ArgumentLike] | None = None,
+        *,
+        count: int = 1,
+        substring: bool = False,
+        extra_args: bool = False,
+        result: Json | Unset = UNSET,
+    ) -> None:
+        values = {"count": count, "substring": substring, "extra_args": extra_args, "result": result}
+        if not isinstance(name, str) or not (args is None or isinstance(args, Mapping)) or count < 1:
+            given = {"name": name, "args": args, **{key: value for key, value in values.items() if value is not UNSET}}
+            _copy(self, _reader().read_call_from_python(given))
+            return
         if args is not None and not all(hasattr(value, "mismatch") for value in args.values()):
-            matchers = {name: value if hasattr(value, "mismatch") else parse(value) for name, value in args.items()}
-            object.__setattr__(self, "args", matchers)
+            args = {key: value if hasattr(value, "mismatch") else parse(value) for key, value in args.items()}
+        _store(self, name=name, args=args, **values)
 
     def accepts_name(self, actual: str) -> bool:
         return self.name in actual if self.substring else self.name == actual
 
 
 @renamed_fields({"keywords": "contains", "tool_calls": "tools"})
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class Expected:
     """What a good answer to one turn looks like. Every part is optional; a part that is missing is not compared."""
 
@@ -74,6 +149,26 @@ class Expected:
     """`None` asserts nothing; an empty tuple asserts that no tool is called."""
     context: tuple[str, ...] | None = None
     """The facts that an ideal answer is based on."""
+
+    @checked_arguments
+    def __init__(
+        self,
+        output: Json | Unset = UNSET,
+        *,
+        contains: ContainsLike | None = None,
+        tools: Sequence[CallLike] | None = None,
+        context: Sequence[str] | None = None,
+    ) -> None:
+        is_final = (
+            (contains is None or type(contains) is Keywords)
+            and (tools is None or _is_tuple_of(ExpectedCall, tools))
+            and (context is None or type(context) is tuple)
+        )
+        if is_final:
+            _store(self, output=output, contains=contains, tools=tools, context=context)
+        else:
+            given = {"contains": contains, "tools": tools, "context": context}
+            _copy(self, _reader().read_expected_from_python(output, given))
 
     def __bool__(self) -> bool:
         return self is not NO_EXPECTATION and self != NO_EXPECTATION
@@ -167,7 +262,7 @@ class EvaluatorSpec:
 
 
 @renamed_fields({"attachments": "files"})
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class Turn:
     """One message to the agent and what is expected back."""
 
@@ -182,6 +277,46 @@ class Turn:
     extra: Mapping[str, Json] = field(default_factory=dict)
     """Keys of the file that Proctor does not use, such as `x-` keys."""
 
+    @checked_arguments
+    def __init__(
+        self,
+        input: Json,  # noqa: A002
+        expected: ExpectedLike | None = None,
+        *,
+        evaluators: Sequence[EvaluatorLike] | None = None,
+        retrieval_context: Sequence[str] | None = None,
+        files: Sequence[FileLike] = (),
+        metadata: Mapping[str, Json] | None = None,
+        extra: Mapping[str, Json] | None = None,
+    ) -> None:
+        is_final = (
+            (expected is None or type(expected) is Expected)
+            and (evaluators is None or _is_tuple_of(EvaluatorSpec, evaluators))
+            and (retrieval_context is None or type(retrieval_context) is tuple)
+            and _is_tuple_of(AttachedFile, files)
+        )
+        if not is_final:
+            given = {
+                "expected": expected,
+                "evaluators": evaluators,
+                "retrieval_context": retrieval_context,
+                "files": files,
+                "metadata": metadata,
+                **(extra or {}),
+            }
+            _copy(self, _reader().read_turn_from_python(input, given))
+            return
+        _store(
+            self,
+            input=input,
+            expected=NO_EXPECTATION if expected is None else expected,
+            evaluators=evaluators,
+            retrieval_context=retrieval_context,
+            files=files,
+            metadata={} if metadata is None else metadata,
+            extra={} if extra is None else extra,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Quarantine:
@@ -194,7 +329,7 @@ class Quarantine:
 
 
 @renamed_fields({"doubles": "mocks", "told": "metadata_for_evaluators", "as_planned": "before_simulation"})
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class Case:
     """One conversation with the agent, and how it is scored."""
 
@@ -227,8 +362,99 @@ class Case:
     implied: bool = field(default=True, compare=False, repr=False)
     """Whether what the case expects brings its checks: `Contains`, `ExpectedTools`, `FinalState`, `ExactMatch`. Not
     compared and not stored: a stored case has them in its lists."""
+    has_generated_id: bool = field(default=False, compare=False, repr=False)
+    """Whether the id was made from the input, so that a suite may add a number to it."""
     continue_after_failed_turn: bool = False
     """Whether turns after a failed one are still sent; if not, a failed turn ends the conversation."""
+
+    @checked_arguments
+    def __init__(
+        self,
+        input: Json | Unset = UNSET,  # noqa: A002
+        expected: ExpectedLike | None = None,
+        *,
+        turns: Sequence[TurnLike] | None = None,
+        scenario: Scenario | ScenarioDict | None = None,
+        id: str | None = None,  # noqa: A002
+        evaluators: Sequence[EvaluatorLike] | None = None,
+        implied: bool = True,
+        description: str = "",
+        tags: Sequence[str] = (),
+        metadata: Mapping[str, Json] | None = None,
+        inputs: Mapping[str, Json] | Sequence[NamedData] | None = None,
+        state: Mapping[str, Json] | None = None,
+        final_state: Mapping[str, Any] | None = None,
+        mocks: Mapping[str, MockLike] | None = None,
+        retrieval_context: Sequence[str] | None = None,
+        files: Sequence[FileLike] = (),
+        repeat: int | None = None,
+        timeout: float | None = None,
+        skip: str | None = None,
+        quarantine: Quarantine | QuarantineDict | None = None,
+        extra: Mapping[str, Json] | None = None,
+        position: Position | None = None,
+        has_generated_id: bool = False,
+        continue_after_failed_turn: bool = False,
+    ) -> None:
+        """One conversation: an `input` and what is `expected` of the answer, or several `turns`, or a `scenario`.
+
+        - `expected` is the right answer, or a mapping with `output`, `contains`, `tools` and `context`, as in a file.
+        - `id` is made from the input if it is left out.
+        - `evaluators` are used instead of the suite's; `...` in the list stands for those.
+        """
+        if _holds_turns(expected) and isinstance(input, str) and turns is None:
+            warnings.warn("Case(id, turns) is now Case(id=..., turns=...)", DeprecationWarning, stacklevel=4)
+            id, turns, input, expected = input, expected, UNSET, None  # type: ignore[assignment]  # noqa: A001
+        values = {
+            "id": id,
+            "turns": turns,
+            "description": description,
+            "tags": tags,
+            "evaluators": evaluators,
+            "inputs": () if inputs is None else inputs,
+            "metadata": {} if metadata is None else metadata,
+            "state": {} if state is None else state,
+            "final_state": final_state,
+            "repeat": repeat,
+            "timeout": timeout,
+            "skip": skip,
+            "extra": {} if extra is None else extra,
+            "mocks": {} if mocks is None else mocks,
+            "scenario": scenario,
+            "quarantine": quarantine,
+            "implied": implied,
+            "has_generated_id": has_generated_id,
+        }
+        is_final = (
+            input is UNSET
+            and expected is None
+            and type(id) is str
+            and _is_tuple_of(Turn, turns)
+            and (evaluators is None or _is_tuple_of(EvaluatorSpec, evaluators))
+            and type(tags) is tuple
+            and _is_tuple_of(NamedData, values["inputs"])
+            and (not mocks or all(_is_tuple_of(ToolMock, item) for item in mocks.values()))
+            and (scenario is None or type(scenario) is Scenario)
+            and (quarantine is None or type(quarantine) is Quarantine)
+            and (repeat is None or (type(repeat) is int and repeat >= 1))
+            and (timeout is None or (type(timeout) in (int, float) and timeout > 0))
+        )
+        position = caller() if position is None else position
+        if not is_final:
+            more = {"retrieval_context": retrieval_context, "files": files, "expected": expected}
+            case = _reader().read_case_from_python(input, {**values, **more}, position)
+            values = {name: getattr(case, name) for name in values}
+        _store(self, position=position, continue_after_failed_turn=continue_after_failed_turn, **values)
+
+    @property
+    def input(self) -> Json:
+        """The input of the first turn."""
+        return self.turns[0].input if self.turns else None
+
+    @property
+    def expected(self) -> Expected:
+        """What is expected of the answer to the first turn."""
+        return self.turns[0].expected if self.turns else NO_EXPECTATION
 
     @property
     def before_simulation(self) -> Case:
@@ -301,7 +527,7 @@ class ResolvedSetting:
 
 
 @renamed_fields({"reexecute": "rerun_tools", "with_cases": "map_cases"})
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class Suite:
     """Cases that belong together, with the agent they test and the evaluators that score them."""
 
@@ -313,7 +539,7 @@ class Suite:
     criteria: Criteria = Criteria()
     settings: Settings = Settings()
     description: str = ""
-    path: Path | None = None
+    path: Path | None = field(default=None, compare=False)
     format: str = "native"
     warnings: tuple[Problem, ...] = ()
     extra: Mapping[str, Json] = field(default_factory=dict)
@@ -343,6 +569,136 @@ class Suite:
     """Settings with their origin, for `proctor doctor`."""
     config: Path | None = None
     """The config file that names its evaluators, if it is not the one next to the suite."""
+
+    @checked_arguments
+    def __init__(
+        self,
+        name: str,
+        cases: Iterable[Case | CaseDict] = (),
+        *,
+        agent: AgentLike = None,
+        arms: Mapping[str, AgentLike] | None = None,
+        evaluators: Sequence[EvaluatorLike] = (),
+        judge: JudgeLike | None = None,
+        criteria: Criteria | CriteriaDict | None = None,
+        settings: Settings | SettingsDict | None = None,
+        description: str = "",
+        rerun_tools: Json = None,
+        waivers: Sequence[Waiver | WaiverDict] = (),
+        path: Path | None = None,
+        format: str = "native",  # noqa: A002
+        warnings: tuple[Problem, ...] = (),
+        extra: Mapping[str, Json] | None = None,
+        agents: Mapping[str, AgentLike] | None = None,
+        key_positions: Mapping[str, Position] | None = None,
+        unscored: Literal["error", "skipped"] = "error",
+        env_files: tuple[Path, ...] = (),
+        file_settings: FileSettings | None = None,
+        verbosity: Literal["quiet", "normal", "verbose"] | None = None,
+        retrieval_tools: tuple[str, ...] = (),
+        resolved: Mapping[str, ResolvedSetting] | None = None,
+    ) -> None:
+        """Cases that belong together, with the agent they test and the evaluators that score them.
+
+        - `cases`: `Case` objects, or mappings as in a file.
+        - `agent`: a function, an object of a framework, `app.py:agent`, an address, or a mapping that describes it.
+        - `arms`: several agents by name, instead of `agent`; each runs every case.
+        - `evaluators`: functions, instances (`Contains(any=["a"])`), names, or mappings as in a file.
+        - `judge`: answers for evaluators that need a model.
+        - `criteria`, `settings`: how outcomes become the verdict, and how the suite is run.
+        """
+        agents = arms if arms is not None else agents
+        values: dict[str, Any] = {
+            "name": name,
+            "cases": cases,
+            "evaluators": evaluators,
+            "agent": agent,
+            "criteria": Criteria() if criteria is None else criteria,
+            "settings": Settings() if settings is None else settings,
+            "description": description,
+            "judge": judge,
+            "rerun_tools": rerun_tools,
+            "agents": {} if agents is None else agents,
+            "waivers": waivers,
+        }
+        is_final = (
+            type(name) is str
+            and _is_tuple_of(Case, cases)
+            and _is_tuple_of(EvaluatorSpec, evaluators)
+            and (agent is None or callable(agent) or isinstance(agent, (str, Mapping)) or hasattr(agent, "session"))
+            and type(values["criteria"]) is Criteria
+            and type(values["settings"]) is Settings
+            and _is_tuple_of(Waiver, waivers)
+        )
+        if not is_final:
+            values |= _reader().read_suite_from_python(values)
+        if path is None:  # readers of files report such ids with their lines
+            values["cases"] = with_unique_ids(values["cases"], name)
+        _store(
+            self,
+            path=path,
+            format=format,
+            warnings=warnings,
+            extra={} if extra is None else extra,
+            key_positions={} if key_positions is None else key_positions,
+            unscored=unscored,
+            env_files=env_files,
+            file_settings=file_settings,
+            verbosity=verbosity,
+            retrieval_tools=retrieval_tools,
+            resolved={} if resolved is None else resolved,
+            **values,
+        )
+
+    @classmethod
+    def load(cls, path: str | Path) -> Suite:
+        """Read the one suite in a file of any known format. `proctor.load` reads several."""
+        from proctor.cases.formats.loading import load_one
+
+        return load_one(path)
+
+    @classmethod
+    def from_dict(cls, data: SuiteDict | Mapping[str, Any]) -> Suite:
+        """Build a suite from what a native file holds. Reports every problem at once, each with its place."""
+        suite: Suite = _reader().read_suite_mapping(data)
+        return suite
+
+    def to_dict(self) -> SuiteDict:
+        """The suite as the data of a native file. Functions are written as `file.py:name`; lambdas cannot be."""
+        from proctor.cases.formats.native.writer import suite_to_data
+
+        data: SuiteDict = suite_to_data(self, "to_dict")
+        return data
+
+    def save(self, path: str | Path) -> None:
+        """Write the suite as native YAML, JSON or JSON Lines, by the suffix of `path`.
+
+        Functions are written as `file.py:name`; lambdas cannot be.
+        """
+        from proctor.cases.formats.native.writer import save_suite
+
+        save_suite(self, Path(path))
+
+    def run(self, agent: AgentLike = None, **options: Unpack[RunParameters]) -> Run:
+        """Run the suite and return the run; the options are those of `proctor.run`.
+
+        >>> run = suite.run(repeat=3)
+        >>> assert run, run.reason
+        """
+        from proctor.api import run_for
+
+        return run_for("Suite.run", self, agent, options)
+
+    async def run_async(self, agent: AgentLike = None, **options: Unpack[RunParameters]) -> Run:
+        """The same as `run`, for code that has an event loop."""
+        from proctor.api import run_for_async
+
+        return await run_for_async("Suite.run_async", self, agent, options)
+
+    @property
+    def arms(self) -> Mapping[str, Any]:
+        """Several agents by name, instead of `agent`."""
+        return self.agents
 
     @property
     def base(self) -> Path | None:
@@ -460,6 +816,29 @@ def with_named_evaluators_only(suite: Suite) -> Suite:
         return replace(case, implied=False) if is_named else case
 
     return suite.map_cases(decide)
+
+
+def with_unique_ids(cases: tuple[Case, ...], suite: str) -> tuple[Case, ...]:
+    """The cases, each with its own id. Ids that were made from the same input get numbers; others must differ."""
+    if len({case.id for case in cases}) == len(cases):
+        return cases
+    ids, unique, first = UniqueIds(), [], dict[str, int]()
+    for index, case in enumerate(cases):
+        if case.id in first and case.has_generated_id:
+            unique.append(replace(case, id=ids.claim(case.id)))
+            continue
+        if case.id in first:
+            reason = f"cases[{first[case.id]}] and cases[{index}] have the same id {case.id!r}"
+            raise InvalidSuite([Problem(f"Suite({suite!r}): {reason}")])
+        first[case.id] = index
+        ids.claim(case.id)
+        unique.append(case)
+    return tuple(unique)
+
+
+def generated_id(turns: Sequence[Turn]) -> str:
+    """The id of a case that has none: from its first input, `where-is-my-order-a-17`."""
+    return id_from(turns[0].input) if turns else "case"
 
 
 def duplicate_problems(suites: Sequence[Suite]) -> list[Problem]:

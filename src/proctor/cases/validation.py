@@ -79,7 +79,7 @@ def _report(document: Document, pointer: Pointer, data: Json, error: Any, model:
     if kind_of_error == "extra_forbidden":
         name = str(error["loc"][-1])
         known = [name for item in models for name in item.model_fields]
-        document.unknown_key((*where, name), f"is not a known key{did_you_mean(name, known)}")
+        document.unknown_key((*where, name), did_you_mean(name, known))
     elif kind_of_error == "missing":
         document.problem(where, f"needs {error['loc'][-1]!r}{_noun(models, str(error['loc'][-1]))}")
     elif kind_of_error == PROBLEM:

@@ -36,6 +36,14 @@ SNIFF_CHARS = 1_000_000
 """How much of an unreadable file is searched for the keys of a suite."""
 
 
+def load_one(path: str | Path) -> Suite:
+    """The only suite in a file; raises `UsageError` if it has several."""
+    suites = load([path])
+    if len(suites) != 1:
+        raise UsageError(f"{path} has {len(suites)} suites; proctor.load reads all of them")
+    return suites[0]
+
+
 def load(paths: Iterable[str | Path], config: Path | None = None) -> list[Suite]:
     """Every suite in files, folders and `file.py:NAME` references; raises one `InvalidSuite` with all problems.
 

@@ -14,6 +14,7 @@ from proctor.cases.matchers.container_matchers import (
     ObjectOf,
     may_be_absent,
 )
+from proctor.cases.matchers.python_matchers import PythonMatcher
 from proctor.cases.matchers.reading import (
     InvalidMatcher,
     OneOf,
@@ -64,6 +65,7 @@ __all__ = [
     "OfType",
     "OneOf",
     "Predicate",
+    "PythonMatcher",
     "Regex",
     "Subset",
     "accepts",

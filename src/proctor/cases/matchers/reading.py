@@ -11,10 +11,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from proctor.base.documents import did_you_mean
 from proctor.base.json_data import Json, to_text
 from proctor.cases.matchers.container_matchers import Including, ListOf, ObjectOf, object_of
+from proctor.cases.matchers.python_matchers import is_python_matcher, python_matcher
 from proctor.cases.matchers.value_matchers import (
     FORMS,
     MAX_QUOTE,
@@ -82,14 +84,21 @@ def _read(value: Json, base: Path | None, at: Pointer, *, key: bool = False) -> 
         return object_of({name: _read(item, base, (*at, name), key=True) for name, item in value.items()}, extra=False)
     if isinstance(value, (list, tuple)) and _has_matchers(value, at):
         return ListOf(tuple(_read(item, base, (*at, index)) for index, item in enumerate(value)))
-    return Equals(value)
+    return python_matcher(value) if is_python_matcher(value) else Equals(value)
 
 
 def _has_matchers(value: Json, at: Pointer) -> bool:
     try:
-        return contains_matchers(value)
+        return contains_matchers(value) or _contains_code(value)
     except RecursionError:
         raise InvalidMatcher(f"is nested more than {MAX_DEPTH} levels deep", at) from None
+
+
+def _contains_code(value: Any) -> bool:
+    """Whether a value from Python has something that is not data, at any depth."""
+    if isinstance(value, Mapping):
+        return any(map(_contains_code, value.values()))
+    return any(map(_contains_code, value)) if isinstance(value, (list, tuple)) else is_python_matcher(value)
 
 
 def _read_open(value: Json, base: Path | None, at: Pointer) -> Matcher:

@@ -276,7 +276,7 @@ class _AgentFileReader:
             tests_document.problem((), "needs 'test_cases' (a list)")
         for key in data:
             if key != "test_cases" and not str(key).startswith("x-"):
-                tests_document.unknown_key((key,), f"is not a known key{did_you_mean(str(key), ['test_cases'])}")
+                tests_document.unknown_key((key,), did_you_mean(str(key), ["test_cases"]))
         if data.get("test_cases") is None:
             document.problems.extend(tests_document.problems)
         return data.get("test_cases")

@@ -79,7 +79,7 @@ def test_the_cases_run_with_their_own_evaluators_and_repeats(tmp_path: Path) -> 
     suite = the_suite(written(tmp_path, HEAD, *ROWS))
 
     assert outcomes(suite) == dict.fromkeys(
-        [("plain", 1), ("own", 1), ("case-3", 1), ("case-3", 2), ("a \\u escape", 1)], "passed"
+        [("plain", 1), ("own", 1), ("three", 1), ("three", 2), ("a \\u escape", 1)], "passed"
     )
     assert outcomes(suite, select=lambda _, case: "picked" in case.tags) == {("own", 1): "passed"}
 

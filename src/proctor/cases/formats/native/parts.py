@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import fields as fields_of
-from typing import Final
+from typing import Any, Final
 
 from proctor.base.documents import Document, Fields, did_you_mean, json_type_name
 from proctor.base.json_data import Json
@@ -33,7 +33,9 @@ def read_mocks(fields: Fields) -> Mapping[str, tuple[ToolMock, ...]]:
     return mocks
 
 
-def _mock(parent: Fields, data: Json, pointer: Pointer) -> ToolMock:
+def _mock(parent: Fields, data: Any, pointer: Pointer) -> ToolMock:
+    if isinstance(data, ToolMock):
+        return data
     if not isinstance(data, Mapping):
         parent.document.problem(pointer, f"must be an object with 'result' or 'error', not {json_type_name(data)}")
         return ToolMock()
@@ -69,7 +71,7 @@ def read_result(fields: Fields) -> Json:
     """The expected result of a call; matchers are allowed in it, except `$predicate`."""
     result = fields.take("result")
     try:
-        if '"$predicate"' in json.dumps(result):
+        if '"$predicate"' in json.dumps(result, default=str):
             raise InvalidMatcher("has a $predicate, which is allowed only in args", ())
         parse(result)
     except InvalidMatcher as error:
@@ -121,6 +123,8 @@ PLACEHOLDERS = ("stop_signal", "conversation_plan", "conversation_history", "per
 
 def read_scenario(fields: Fields) -> Scenario | None:
     """The scenario of a case, or `None`."""
+    if isinstance(fields.take("scenario"), Scenario):
+        return fields.take("scenario")  # type: ignore[no-any-return]
     inner = fields.inside("scenario")
     if inner is None or not inner.valid:
         return None
@@ -194,6 +198,8 @@ def _max_turns(fields: Fields) -> int:
 
 def read_quarantine(fields: Fields) -> Quarantine | None:
     """The quarantine of a case, or `None`."""
+    if isinstance(fields.take("quarantine"), Quarantine):
+        return fields.take("quarantine")  # type: ignore[no-any-return]
     own = fields.inside("quarantine")
     if own is None or not own.valid:
         return None

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from proctor.base.documents import Document, Fields, did_you_mean, json_type_name
 from proctor.base.errors import InvalidSuite, Problem
@@ -26,6 +27,7 @@ from proctor.cases.formats.native.parts import (
     refuse_turns,
 )
 from proctor.cases.formats.native.python_lists import lines_in_module
+from proctor.cases.ids import UniqueIds
 from proctor.cases.scenario import Scenario
 from proctor.cases.suite import (
     INHERITED,
@@ -42,6 +44,7 @@ from proctor.cases.suite import (
     Suite,
     Turn,
     complete_evaluators,
+    generated_id,
 )
 
 NAME = "native"
@@ -53,7 +56,7 @@ NOTHING_TO_CHECK = "has nothing to check; add `expected` or `evaluators`"
 def read_document(document: Document) -> list[Suite]:
     """The one suite of a document."""
     document = _as_object(document)
-    suite = _read_suite(document, _cases_key(document))
+    suite = read_suite(document, _cases_key(document))
     document.finish(suite)
     return [suite]
 
@@ -64,7 +67,7 @@ def read_list(name: str, value: object, path: Path) -> Suite:
     if not isinstance(rows, list):
         raise InvalidSuite([Problem(f"must be a list of cases, not {json_type_name(rows)}", path, where=name)])
     document = Document(path, "", {name: rows}, lines_in_module(path, name, len(rows)))
-    suite = _read_suite(document, name)
+    suite = read_suite(document, name)
     document.finish(suite)
     return suite
 
@@ -87,7 +90,8 @@ def _as_object(document: Document) -> Document:
     return document
 
 
-def _read_suite(document: Document, key: str) -> Suite:
+def read_suite(document: Document, key: str) -> Suite:
+    """The suite of an object; `key` is where it has the cases."""
     fields = Fields(document, document.data)
     fields.accept_old_key("reexecute", "rerun_tools")
     fields.text("$schema")
@@ -100,8 +104,8 @@ def _read_suite(document: Document, key: str) -> Suite:
         agent=_agent(fields),
         agents=_agents(fields),
         evaluators=defaults,
-        criteria=_criteria(fields.inside("criteria")),
-        settings=_settings(fields.inside("settings")),
+        criteria=read_criteria(fields.inside("criteria")),
+        settings=read_settings(fields.inside("settings")),
         judge=_judge(fields),
         rerun_tools=_rerun_tools(fields),
         waivers=read_waivers(fields, cases) if fields.has("waivers") else (),
@@ -124,11 +128,17 @@ def _read_cases(fields: Fields, key: str, defaults: tuple[EvaluatorSpec, ...]) -
     document = fields.document
     cases: list[Case] = []
     seen: dict[str, int] = {}
+    ids = UniqueIds()
     for index, item in enumerate(fields.items(key, required=True, least=1) or []):
         pointer = (*fields.at(key), index)
-        case = read_case(document, item, pointer, defaults)
+        case = item if isinstance(item, Case) else read_case(document, item, pointer, defaults)
         if case.id in seen:
-            document.problem((*pointer, "id"), f"{case.id!r} is also the id of {key}[{seen[case.id]}]")
+            if case.has_generated_id:
+                case = replace(case, id=ids.claim(case.id))
+            else:
+                document.problem((*pointer, "id"), f"{case.id!r} is also the id of {key}[{seen[case.id]}]")
+        else:
+            ids.claim(case.id)
         seen.setdefault(case.id, index)
         cases.append(case)
     return tuple(cases)
@@ -140,17 +150,18 @@ def read_case(document: Document, data: Json, pointer: Pointer, defaults: tuple[
     Its lists of evaluators are as the file has them; the plan completes them (`Suite.evaluators_of`)."""
     fields = Fields(document, data, pointer)
     if not fields.valid:
-        return Case(id=_default_id(pointer), turns=())
+        return Case(id=f"case-{int(pointer[-1]) + 1 if pointer else 1}", turns=())
     fields.accept_old_key("doubles", "mocks")
     scenario = read_scenario(fields) if fields.has("scenario") else None
     turns = _read_turns(fields) if scenario is None else _read_simulated(fields, scenario)
     case = Case(
-        id=_case_id(fields, pointer),
+        id=_case_id(fields, turns),
         turns=turns,
         description=fields.text("description", ""),
         tags=fields.texts("tags", ()),
         evaluators=_evaluators(fields),
         implied=fields.boolean("implied", True),
+        has_generated_id=fields.take("id") is None,
         inputs=_inputs(fields),
         metadata=fields.mapping("metadata", {}),
         state=fields.mapping("state", {}),
@@ -165,6 +176,8 @@ def read_case(document: Document, data: Json, pointer: Pointer, defaults: tuple[
         position=fields.position("id"),
     )
     is_misspelled = any(did_you_mean(key, SCORING_KEYS) for key in fields.report_unknown_keys())
+    if document.is_python:
+        return case  # it may be scored by the evaluators of a suite that it is put into
     if turns and not is_misspelled and not any(complete_evaluators(case, defaults, turn) for turn in turns):
         document.problem(pointer, NOTHING_TO_CHECK)
     return case
@@ -180,17 +193,13 @@ def _evaluators(fields: Fields) -> tuple[EvaluatorSpec, ...] | None:
     )
 
 
-def _case_id(fields: Fields, pointer: Pointer) -> str:
+def _case_id(fields: Fields, turns: tuple[Turn, ...]) -> str:
+    """The id of a case; without one, it is made from the input, so that it stays if another case is inserted."""
     identity = fields.take("id")
     if isinstance(identity, int) and not isinstance(identity, bool):
         return str(identity)
     text: str | None = fields.text("id", blank=False)
-    return text if text is not None else _default_id(pointer)
-
-
-def _default_id(pointer: Pointer) -> str:
-    """The id of a case without an `id`."""
-    return f"case-{int(pointer[-1]) + 1 if pointer else 1}"
+    return text if text is not None else generated_id(turns)
 
 
 def _read_turns(fields: Fields) -> tuple[Turn, ...]:
@@ -203,16 +212,22 @@ def _read_turns(fields: Fields) -> tuple[Turn, ...]:
         if fields.has(name):
             fields.problem(name, "must be in each turn if a case has `turns`")
             fields.take(name)
-    turns = []
-    for item, pointer in fields.each("turns", lambda item, pointer: (item, pointer), least=1):
-        turn = Fields(document, item, pointer)
-        if not turn.valid:
-            continue
-        if not turn.has("input"):
-            document.problem(pointer, "needs 'input'")
-        turns.append(_read_turn(turn, whole_case=False))
-        turn.report_unknown_keys()
-    return tuple(turns)
+    turns = fields.each("turns", lambda item, pointer: read_turn(document, item, pointer), least=1)
+    return tuple(turn for turn in turns if turn is not None)
+
+
+def read_turn(document: Document, data: Any, pointer: Pointer) -> Turn | None:
+    """One of several turns: an object, or only its input as text."""
+    if isinstance(data, Turn):
+        return data
+    turn = Fields(document, {"input": data} if isinstance(data, str) else data, pointer)
+    if not turn.valid:
+        return None
+    if not turn.has("input"):
+        document.problem(pointer, "needs 'input'")
+    read = _read_turn(turn, whole_case=False)
+    turn.report_unknown_keys()
+    return read
 
 
 def _read_simulated(fields: Fields, scenario: Scenario) -> tuple[Turn, ...]:
@@ -224,7 +239,7 @@ def _read_simulated(fields: Fields, scenario: Scenario) -> tuple[Turn, ...]:
 def _read_turn(fields: Fields, *, whole_case: bool) -> Turn:
     """A turn; with `whole_case`, the only turn of a case without `turns`."""
     document = fields.document
-    expected = _with_listed_keywords(fields, _expected(fields))
+    expected = _with_listed_keywords(fields, read_expected(fields))
     context = fields.texts("retrieval_context")
     files = tuple(fields.each("files", lambda item, pointer: _attached_file(document, item, pointer)))
     message = fields.take("input")
@@ -243,15 +258,20 @@ def _read_turn(fields: Fields, *, whole_case: bool) -> Turn:
     )
 
 
-def _expected(fields: Fields) -> Expected:
+def read_expected(fields: Fields) -> Expected:
+    """What the key `expected` has: the right answer, or an object."""
     if not fields.has("expected"):
         return NO_EXPECTATION
     value = fields.take("expected")
+    if isinstance(value, Expected):
+        return value
+    if value is None and fields.document.is_python:
+        return NO_EXPECTATION
     if not isinstance(value, Mapping):
         return Expected(output=value)
     document, inner = fields.document, Fields(fields.document, value, fields.at("expected"))
     tools = inner.items("tools")
-    calls = [_expected_call(document, item, (*inner.at("tools"), index)) for index, item in enumerate(tools or [])]
+    calls = [read_call(document, item, (*inner.at("tools"), index)) for index, item in enumerate(tools or [])]
     expected = Expected(
         output=inner.take("output") if inner.has("output") else UNSET,
         contains=_keywords(inner),
@@ -260,8 +280,9 @@ def _expected(fields: Fields) -> Expected:
     )
     for key in inner.rest():
         suggestion = did_you_mean(key, ("output", "contains", "tools", "context"))
-        hint = "; if the expected answer is an object, write expected: {output: {...}}"
-        document.problem((*inner.pointer, key), f"is not a known key of 'expected'{suggestion or hint}")
+        example = 'expected={"output": {...}}' if document.is_python else "expected: {output: {...}}"
+        hint = f"; if the expected answer is an object, write {example}"
+        document.unknown_key((*inner.pointer, key), suggestion or hint)
     return expected
 
 
@@ -286,8 +307,8 @@ def _check_words(fields: Fields, name: str, words: tuple[str, ...]) -> None:
 
 def _keywords(fields: Fields) -> Keywords | None:
     value = fields.take("contains")
-    if value is None:
-        return None
+    if value is None or isinstance(value, Keywords):
+        return value
     if isinstance(value, str):
         keywords = Keywords(any=(value,))
     elif isinstance(value, list):
@@ -296,13 +317,23 @@ def _keywords(fields: Fields) -> Keywords | None:
         inner = fields.inside("contains")
         if inner is None or not inner.valid:
             return None
-        keywords = Keywords(any=inner.texts("any", ()), all=inner.texts("all", ()))
+        keywords = Keywords(any=_one_or_more(inner, "any"), all=_one_or_more(inner, "all"))
         inner.report_unknown_keys()
     _check_words(fields, "contains", (*keywords.any, *keywords.all))
     return keywords
 
 
-def _expected_call(document: Document, data: Json, pointer: Pointer) -> ExpectedCall:
+def _one_or_more(fields: Fields, name: str) -> tuple[str, ...]:
+    """Words: a list, or one as text."""
+    value = fields.take(name)
+    words: tuple[str, ...] = (value,) if isinstance(value, str) else fields.texts(name, ())
+    return words
+
+
+def read_call(document: Document, data: Any, pointer: Pointer) -> ExpectedCall:
+    """An expected call: an object, or only the name of the tool."""
+    if isinstance(data, ExpectedCall):
+        return data
     if isinstance(data, str):
         if not data.strip():
             document.problem(pointer, "must not be blank; name a tool")
@@ -320,7 +351,9 @@ def _expected_call(document: Document, data: Json, pointer: Pointer) -> Expected
     return call
 
 
-def _attached_file(document: Document, data: Json, pointer: Pointer) -> AttachedFile:
+def _attached_file(document: Document, data: Any, pointer: Pointer) -> AttachedFile:
+    if isinstance(data, AttachedFile):
+        return data
     if isinstance(data, str):
         return AttachedFile(path=data)
     fields = Fields(document, data, pointer)
@@ -357,12 +390,16 @@ def _inputs(fields: Fields) -> tuple[NamedData, ...]:
         return ()
     if isinstance(value, Mapping):
         return tuple(NamedData(name, item) for name, item in value.items())
+    if isinstance(value, list) and value and all(isinstance(item, NamedData) for item in value):
+        return tuple(value)
     fields.problem("inputs", f"must be an object with names and values, not {json_type_name(value)}")
     return ()
 
 
 def _agent(fields: Fields) -> Json:
     agent = fields.take("agent")
+    if fields.document.is_python and not isinstance(agent, (bool, int, float, list)):
+        return agent
     if agent is not None and not isinstance(agent, (str, Mapping)):
         fields.problem("agent", f"must be a reference such as app.py:agent, or an object, not {json_type_name(agent)}")
         return None
@@ -384,7 +421,8 @@ def _agents(fields: Fields) -> Mapping[str, Json]:
         )
         return {}
     for name, agent in agents.items():
-        if not isinstance(agent, (str, Mapping)) or not str(name).strip():
+        is_agent = isinstance(agent, (str, Mapping)) or fields.document.is_python
+        if not is_agent or not str(name).strip():
             fields.problem("agents", f"must have a reference such as app.py:agent, or an object, under {name!r}")
             return {}
     if fields.take("agent") is not None:
@@ -395,7 +433,7 @@ def _agents(fields: Fields) -> Mapping[str, Json]:
 def _judge(fields: Fields) -> Json:
     """The judge; whether it exists is checked when the run is planned."""
     judge = fields.take("judge")
-    if judge is None or isinstance(judge, Mapping):
+    if judge is None or isinstance(judge, Mapping) or (fields.document.is_python and not isinstance(judge, str)):
         return judge
     if isinstance(judge, str) and judge.strip():
         return judge
@@ -416,7 +454,7 @@ def _rerun_tools(fields: Fields) -> Json:
     return None
 
 
-def _criteria(fields: Fields | None) -> Criteria:
+def read_criteria(fields: Fields | None) -> Criteria:
     if fields is None:
         return Criteria()
     criteria = Criteria(
@@ -430,7 +468,7 @@ def _criteria(fields: Fields | None) -> Criteria:
     return criteria
 
 
-def _settings(fields: Fields | None) -> Settings:
+def read_settings(fields: Fields | None) -> Settings:
     if fields is None:
         return Settings()
     settings = Settings(

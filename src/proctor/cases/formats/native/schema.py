@@ -82,13 +82,14 @@ class ContainsWords(_Model):
         extra="forbid",
         json_schema_extra={
             "anyOf": [
-                {"required": [name], "properties": {name: {"type": "array", "minItems": 1}}} for name in ("any", "all")
+                {"required": [name], "properties": {name: {"type": ["array", "string"], "minItems": 1}}}
+                for name in ("any", "all")
             ]
         },
     )
 
-    any: list[Filled] | None = Field(default=None, description="At least one of these.")
-    all: list[Filled] | None = Field(default=None, description="Every one of these.")
+    any: Filled | list[Filled] | None = Field(default=None, description="At least one of these.")
+    all: Filled | list[Filled] | None = Field(default=None, description="Every one of these.")
 
 
 class ExpectedAnswer(_Model):
@@ -222,7 +223,9 @@ class CaseModel(BaseModel):
     match: Literal["any", "all"] | None = Field(default=None, description="Whether any or all of them must appear.")
     retrieval_context: list[str] | None = Field(default=None, description=PASSAGES)
     files: list[str | AttachedFile] | None = Field(default=None, description="Files for the agent.")
-    turns: list[TurnModel] | None = Field(default=None, min_length=1, description="A conversation, turn by turn.")
+    turns: list[str | TurnModel] | None = Field(
+        default=None, min_length=1, description="A conversation, turn by turn; text is short for {input: text}."
+    )
     scenario: ScenarioModel | None = Field(default=None, description="A conversation with a simulated user.")
     evaluators: list[EvaluatorEntry] | None = Field(
         default=None, description="Instead of the suite's; \"...\" stands for the suite's."

@@ -8,15 +8,20 @@ import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from dataclasses import fields as fields_of
+from inspect import isfunction
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import yaml
 
+from proctor.base.errors import InvalidSuite, Problem
+from proctor.base.functions import LAMBDA, reference_of
 from proctor.base.json_data import UNSET, Json, json_text, to_json
 from proctor.cases.evaluator_specs import unwritable_arguments, write_specs
 from proctor.cases.formats import JSON_LINES
 from proctor.cases.formats.native.parts import write_mocks, write_scenario
 from proctor.cases.ids import UniqueIds
+from proctor.cases.matchers import PythonMatcher
 from proctor.cases.suite import (
     NO_EXPECTATION,
     Case,
@@ -166,6 +171,56 @@ def suite_to_json(suite: Suite) -> dict[str, Json]:
     data.update(suite.extra)
     data["cases"] = [write_case(case, suite.evaluators) for case in suite.cases]
     return data
+
+
+def suite_to_data(suite: Suite, method: str) -> Any:
+    """The suite as data for a file of its own; raises `InvalidSuite` if it has code that a file cannot name."""
+    unnamed = [f"Suite({suite.name!r}).{method}: {reason}" for reason in _unnamed_code(suite)]
+    if unnamed:
+        raise InvalidSuite([Problem(reason) for reason in unnamed])
+    agents = {name: _code_name(agent) for name, agent in suite.agents.items()}
+    written = replace(suite, agent=_code_name(suite.agent), agents=agents, judge=_code_name(suite.judge))
+    return to_json(suite_to_json(written))
+
+
+def save_suite(suite: Suite, path: Path) -> None:
+    """Write the suite to a file of the native format."""
+    data, losses = suite_to_data(suite, "save"), list[str]()
+    write = {".json": _json, **dict.fromkeys(JSON_LINES, _json_lines)}.get(path.suffix, _yaml)
+    path.write_text(write(data, losses), encoding="utf-8")
+
+
+def _code_name(value: Any) -> Any:
+    """How a file names a function or object: `file.py:name`; data as it is."""
+    return reference_of(value) if callable(value) else value
+
+
+def _unnamed_code(suite: Suite) -> Iterable[str]:
+    """A sentence for each agent, evaluator or matcher that is code without a name in a file."""
+    hint = "which a file cannot name; move it to a module"
+    for place, value in (("agent", suite.agent), ("judge", suite.judge), *suite.agents.items()):
+        is_data = value is None or isinstance(value, (str, Mapping))
+        if not is_data and (not callable(value) or reference_of(value) is None):
+            yield f"{place} is {_code_kind(value)}, {hint}: 'app.py:agent'"
+    lists = [("evaluators", suite.evaluators)]
+    for index, case in enumerate(suite.cases):
+        lists.append((f"cases[{index}].evaluators", case.evaluators or ()))
+        for at, turn in enumerate(case.turns):
+            lists.append((f"cases[{index}].turns[{at}].evaluators", turn.evaluators or ()))
+        calls = [call for turn in case.turns for call in turn.expected.tools or ()]
+        for matcher in (matcher for call in calls for matcher in (call.args or {}).values()):
+            if isinstance(matcher, PythonMatcher) and not matcher.reference:
+                yield f"cases[{index}] has the matcher {matcher.text}, {hint}: 'checks.py:accepts'"
+    for place, specs in lists:
+        for at, spec in enumerate(specs):
+            if spec.fingerprint and ":" not in spec.name.rpartition("/")[2]:
+                name = spec.title if spec.title.isidentifier() else "polite"
+                yield f"{place}[{at}] is {_code_kind(spec.target)}, {hint}: 'checks.py:{name}'"
+
+
+def _code_kind(value: Any) -> str:
+    is_lambda = getattr(value, "__name__", "") == LAMBDA
+    return "a lambda" if is_lambda else "a function" if isfunction(value) else f"an object ({type(value).__name__})"
 
 
 def write_case(case: Case, defaults: tuple[EvaluatorSpec, ...] = ()) -> dict[str, Json]:
