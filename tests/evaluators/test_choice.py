@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from scripted_judge import ScriptedJudge, judged, seen
 
 from proctor.base.errors import JudgeFailed, UsageError
+from proctor.cases.evaluator_specs import spec_of
 from proctor.cases.suite import EvaluatorSpec
 from proctor.evaluators.choice import LLMClassifier
 from proctor.evaluators.evaluation import NothingToCompare
@@ -137,10 +138,9 @@ def test_moderation_goes_by_the_flags_or_by_a_threshold() -> None:
     assert flagged.details["category_scores"]["hate"] == 0.3
 
 
-def test_the_earlier_name_of_the_category_threshold_still_works_in_python() -> None:
-    with pytest.warns(DeprecationWarning, match="flag_above"):
-        assert Moderation(threshold=0.5).flag_above == 0.5  # type: ignore[call-arg]
-    assert Moderation(0.5).flag_above == 0.5
+def test_the_threshold_of_moderation_is_that_of_its_score() -> None:
+    spec = spec_of(Moderation(0.5, threshold=0.9))
+    assert (spec.arguments, spec.threshold) == ({"flag_above": 0.5}, 0.9)
 
 
 def test_in_a_file_the_threshold_of_moderation_is_the_one_of_its_score() -> None:

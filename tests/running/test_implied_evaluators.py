@@ -47,6 +47,7 @@ def test_a_case_can_do_without_implied_checks() -> None:
     assert scores(Turn("Where is it?", WORDS), implied=False) == {"MaxSteps": "passed"}
 
 
+@pytest.mark.filterwarnings("ignore::proctor.base.errors.UnusedExpectation")
 def test_an_expected_output_is_compared_only_if_nothing_else_is_named() -> None:
     answer = Expected(output="It is shipped.")
     assert scores(Turn("Where is it?", answer), evaluators=()) == {"ExactMatch": "failed"}

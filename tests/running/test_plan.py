@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from engine_helpers import case, cases, echo, suite
 
 import proctor
@@ -36,6 +37,7 @@ def titles(plan: Plan) -> dict[str, list[str]]:
     return {trial.case.id: [bound.title for bound in trial.evaluators] for trial in plan.trials}
 
 
+@pytest.mark.filterwarnings("ignore::proctor.base.errors.UnusedExpectation")
 def test_an_evaluator_has_one_title_in_all_cases_that_take_it_over_from_the_suite() -> None:
     usual = EvaluatorSpec("Contains", {"any": ["a"]})
     other = EvaluatorSpec("Contains", {"any": ["b"]})
@@ -48,6 +50,7 @@ def test_an_evaluator_has_one_title_in_all_cases_that_take_it_over_from_the_suit
     }
 
 
+@pytest.mark.filterwarnings("ignore::proctor.base.errors.UnusedExpectation")
 def test_cases_that_are_scored_alike_share_their_evaluators() -> None:
     own = [case(f"own-{n}", evaluators=(EvaluatorSpec("Contains", {"any": ["a"]}),)) for n in range(50)]
     plan = make_plan([suite([*cases(50), *own])], RunOptions(), agent=echo)

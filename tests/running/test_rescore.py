@@ -70,6 +70,7 @@ def test_new_evaluators_score_old_answers(tmp_path: Path) -> None:
     assert sorted(agent.asked) == ["a", "b"]
 
 
+@pytest.mark.filterwarnings("ignore::proctor.base.errors.UnusedExpectation")
 def test_answers_that_nothing_could_be_compared_with_can_be_scored_later(tmp_path: Path) -> None:
     silent = (EvaluatorSpec("Contains"),)
     first = run(suite([case("a")], evaluators=silent), agent=echo, store=tmp_path)

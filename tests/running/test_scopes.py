@@ -80,6 +80,7 @@ def test_scores_stand_in_the_order_in_which_evaluators_are_listed() -> None:
     assert [score.evaluator for score in trial.scores] == ["slow", "ExactMatch", "MaxSteps", "turn"]
 
 
+@pytest.mark.filterwarnings("ignore::proctor.base.errors.UnusedExpectation")
 def test_two_evaluators_of_the_same_name_are_distinguished() -> None:
     """Else their scores would be averaged into one, and a failing one could hide behind a passing one."""
     specs = (EvaluatorSpec("Regex", {"pattern": "c"}), EvaluatorSpec("Regex", {"pattern": "never"}))
@@ -90,6 +91,7 @@ def test_two_evaluators_of_the_same_name_are_distinguished() -> None:
     assert [item.evaluator for item in found[1].suites[0].evaluators] == ["Regex", "Regex #2"]
 
 
+@pytest.mark.filterwarnings("ignore::proctor.base.errors.UnusedExpectation")
 def test_one_evaluator_of_many_cases_keeps_one_name_whatever_its_arguments() -> None:
     own = [case(name, evaluators=(EvaluatorSpec("Regex", {"pattern": name}),)) for name in ("a", "b", "c")]
     found = run(suite(own, evaluators=()), agent=echo)

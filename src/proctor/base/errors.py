@@ -57,6 +57,10 @@ class RenamedWarning(FutureWarning):
     """Something has a new name and is still accepted under the old one; the command line prints it as a note."""
 
 
+class UnusedExpectation(UserWarning):
+    """A case has an expected output that none of its evaluators looks at."""
+
+
 class UsageError(ProctorError):
     """The command or call itself is wrong; nothing was run."""
 

@@ -35,6 +35,11 @@ class PythonDocument(Document):
         path = Path("python") if position is None else position.path
         line = None if position is None else position.line
         super().__init__(path, "", data, lambda pointer: line)
+        self._position = position
+
+    def position(self, pointer: Pointer) -> Any:
+        """The line of the call; `None` if it is not in a file."""
+        return self._position
 
     def unknown_key(self, pointer: Pointer, hint: str) -> None:
         owner = f"{pointer_text(pointer[:-1])} has" if pointer[:-1] else "there is"

@@ -80,7 +80,7 @@ def _read_spec(document: Document, entry: Any, pointer: Pointer) -> EvaluatorSpe
         document.problem(pointer, "must not be blank; name an evaluator")
         return None
     if not isinstance(entry, dict):
-        document.problem(pointer, f"must be an evaluator's name or an object, not {json_type_name(entry)}")
+        document.problem(pointer, _not_an_evaluator(document, entry))
         return None
     if len(entry) != 1:
         document.problem(
@@ -92,6 +92,12 @@ def _read_spec(document: Document, entry: Any, pointer: Pointer) -> EvaluatorSpe
         document.problem(pointer, f"{name!r} is not the name of an evaluator")
         return None
     return _with_options(document, name, {} if options is None else options, (*pointer, name))
+
+
+def _not_an_evaluator(document: Document, entry: Any) -> str:
+    if document.is_python:
+        return f'is {to_text(entry, 40)}; use a function, an instance such as Contains(any=["a"]), or a name'
+    return f"must be an evaluator's name or an object, not {json_type_name(entry)}"
 
 
 def _with_options(document: Document, name: str, options: Json, pointer: Pointer) -> EvaluatorSpec:

@@ -21,7 +21,7 @@ def relocate(suite: Suite, folder: Path) -> Suite:
     return replace(
         suite,
         agent=move.agent(suite.agent),
-        agents={name: move.agent(agent) for name, agent in suite.agents.items()},
+        arms={name: move.agent(agent) for name, agent in suite.arms.items()},
         rerun_tools=move.tools(suite.rerun_tools),
         evaluators=move.specs(suite.evaluators) or (),
         cases=tuple(move.case(case) for case in suite.cases),

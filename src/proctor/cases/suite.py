@@ -526,7 +526,7 @@ class ResolvedSetting:
     """Proctor's name for the setting; if `origin` is `default`, the project's own value applies."""
 
 
-@renamed_fields({"reexecute": "rerun_tools", "with_cases": "map_cases"})
+@renamed_fields({"reexecute": "rerun_tools", "with_cases": "map_cases", "agents": "arms"})
 @dataclass(frozen=True, slots=True, init=False)
 class Suite:
     """Cases that belong together, with the agent they test and the evaluators that score them."""
@@ -548,7 +548,7 @@ class Suite:
     rerun_tools: Json = None
     """Tools to re-run with the agent's arguments, so that the answer is checked against their real results: `True` for
     those marked with `@proctor.tool`, a reference to a table of tools, or an object of references by tool."""
-    agents: Mapping[str, Json] = field(default_factory=dict)
+    arms: Mapping[str, Any] = field(default_factory=dict)
     """Several agents by name, instead of `agent`; each runs every case."""
     waivers: tuple[Waiver, ...] = ()
     """Mutants that `proctor mutate` does not count as survivors."""
@@ -589,7 +589,6 @@ class Suite:
         format: str = "native",  # noqa: A002
         warnings: tuple[Problem, ...] = (),
         extra: Mapping[str, Json] | None = None,
-        agents: Mapping[str, AgentLike] | None = None,
         key_positions: Mapping[str, Position] | None = None,
         unscored: Literal["error", "skipped"] = "error",
         env_files: tuple[Path, ...] = (),
@@ -607,7 +606,6 @@ class Suite:
         - `judge`: answers for evaluators that need a model.
         - `criteria`, `settings`: how outcomes become the verdict, and how the suite is run.
         """
-        agents = arms if arms is not None else agents
         values: dict[str, Any] = {
             "name": name,
             "cases": cases,
@@ -618,7 +616,7 @@ class Suite:
             "description": description,
             "judge": judge,
             "rerun_tools": rerun_tools,
-            "agents": {} if agents is None else agents,
+            "arms": {} if arms is None else arms,
             "waivers": waivers,
         }
         is_final = (
@@ -694,11 +692,6 @@ class Suite:
         from proctor.api import run_for_async
 
         return await run_for_async("Suite.run_async", self, agent, options)
-
-    @property
-    def arms(self) -> Mapping[str, Any]:
-        """Several agents by name, instead of `agent`."""
-        return self.agents
 
     @property
     def base(self) -> Path | None:

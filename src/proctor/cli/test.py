@@ -360,7 +360,7 @@ def _agents(options: TestOptions, suites: Iterable[Suite]) -> list[Any]:
     """The agents under test: those on the command line, or those of the suites."""
     if options.agents:
         return list(options.agents)
-    named = [agent for suite in suites for agent in (suite.agents.values() or (suite.agent,))]
+    named = [agent for suite in suites for agent in (suite.arms.values() or (suite.agent,))]
     return [agent.get("python") if isinstance(agent, Mapping) else agent for agent in named]
 
 

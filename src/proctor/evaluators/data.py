@@ -10,7 +10,7 @@ from typing import Any
 from proctor.base.errors import UsageError
 from proctor.base.json_data import Json, to_text
 from proctor.cases.suite import NamedData
-from proctor.evaluators.declaration import evaluator
+from proctor.evaluators.declaration import ScoreSettings, evaluator
 from proctor.evaluators.evaluable import Evaluable
 from proctor.evaluators.evaluation import UNREADABLE, Evaluation, NothingToCompare
 from proctor.evaluators.json_diff import (
@@ -38,7 +38,7 @@ _MAX_DIFFERENCES = 20
 
 @evaluator(family="data", needs="reference")
 @dataclass(frozen=True, slots=True)
-class NumericDiff:
+class NumericDiff(ScoreSettings):
     """How close the answer is to the expected number.
 
     1 minus the difference divided by the sum of both absolute values; 1 for two zeros. Separators, percent and currency
@@ -59,7 +59,7 @@ class NumericDiff:
 
 @evaluator(family="data", needs="reference")
 @dataclass(frozen=True, slots=True)
-class Numeric:
+class Numeric(ScoreSettings):
     """The answer is the expected number, within a tolerance.
 
     1 if the whole answer is a number and within the larger of both tolerances. Skipped if the expected output is not a
@@ -109,7 +109,7 @@ class Numeric:
 
 @evaluator(family="data", needs="reference")
 @dataclass(frozen=True, slots=True)
-class JSONDiff:
+class JSONDiff(ScoreSettings):
     """How much of the expected data the answer has, part by part.
 
     The mean over keys and items at every level. Objects are compared by the keys of both, where a missing key is null.
@@ -146,7 +146,7 @@ class JSONDiff:
 
 @evaluator(family="data")
 @dataclass(frozen=True, slots=True)
-class ValidJSON:
+class ValidJSON(ScoreSettings):
     """The answer is valid JSON.
 
     1 if the answer is a JSON object or list or, with a `schema`, if it is any JSON that matches it. The expected output
@@ -208,7 +208,7 @@ def _no_retrieval(uri: str) -> Any:
 
 @evaluator(family="data", needs="reference")
 @dataclass(frozen=True, slots=True)
-class ListContains:
+class ListContains(ScoreSettings):
     """How many of the expected items the answer has, in any order.
 
     Each expected item is paired with at most one item of the answer, for the greatest total similarity. The score is

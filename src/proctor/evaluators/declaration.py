@@ -25,8 +25,9 @@ import functools
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
-from typing import Any, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
+from proctor.base.documents import did_you_mean
 from proctor.base.json_data import Json, to_json
 from proctor.base.threads import is_async
 from proctor.cases.evaluator_specs import SPEC_KEYS, read_evaluators, spec_of, spec_of_code
@@ -70,6 +71,27 @@ HIDDEN_PARAMETERS = frozenset({"base", "client", "pairwise_scorer"})
 """Parameters that files cannot set: Proctor sets them, or only Python can."""
 
 T = TypeVar("T", bound=Callable[..., Any])
+
+if TYPE_CHECKING:
+
+    @dataclass(frozen=True, kw_only=True)
+    class ScoreSettings:
+        """How a score is used, as keyword arguments of every shipped evaluator. `evaluator` explains them."""
+
+        threshold: float | None = None
+        name: str | None = None
+        report_only: bool = False
+        scope: Scope | None = None
+        output: str | None = None
+        output_path: str | None = None
+        timeout: float | None = None
+        retries: int = 0
+        optional: bool = False
+else:
+
+    class ScoreSettings:
+        """What type checkers see as arguments of evaluators. `_accept_settings` takes them from the call, since they
+        belong to the entry in a list of evaluators and not to the evaluator."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,7 +331,38 @@ def _declare(settings: Mapping[str, Any], target: Any) -> Any:
         target.default_threshold = declared.threshold  # type: ignore[attr-defined]
         if "scope" in values:
             target.scope = declared.scope  # type: ignore[attr-defined]
+        if declared.family:
+            _accept_settings(target, declared)
     return target
+
+
+def _accept_settings(kind: Any, declared: Declaration) -> None:
+    """Let the constructor of a shipped evaluator take the settings of its score; `_spec_of` reads them."""
+    create = kind.__init__
+    parameters = dict(inspect.signature(create).parameters)
+    parameters.pop("self", None)
+    if any(item.kind is item.VAR_KEYWORD for item in parameters.values()):
+        return
+    settings = frozenset(SPEC_KEYS) - parameters.keys()
+    required = [item.name for item in parameters.values() if item.default is item.empty]
+
+    @functools.wraps(create)
+    def init(self: Any, *args: Any, **named: Any) -> None:
+        own = {key: named.pop(key) for key in settings & named.keys()} if named else {}
+        if unknown := next((key for key in named if key not in parameters), None):
+            hint = did_you_mean(unknown, (*parameters, *SPEC_KEYS))
+            raise TypeError(f"{declared.name}() has no argument {unknown!r}{hint}")
+        if missing := [key for key in required[len(args) :] if key not in named]:
+            example = declared.example.get(missing[0], "...")
+            shown = f'"{example}"' if isinstance(example, str) else repr(example)
+            raise TypeError(f"{declared.name}() needs {missing[0]!r}: {declared.name}({missing[0]}={shown})")
+        values = {key: value for key, value in own.items() if value is not None}
+        _check(values)
+        create(self, *args, **named)
+        if values:
+            object.__setattr__(self, "score_settings", values)
+
+    kind.__init__ = init
 
 
 def _spec_of(target: Any) -> EvaluatorSpec:

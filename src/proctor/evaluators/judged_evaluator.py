@@ -18,6 +18,7 @@ from proctor.base.errors import BudgetSpent, JudgeFailed, NeedsModel
 from proctor.base.json_data import Json, to_text
 from proctor.base.masking import mask
 from proctor.cases.threshold import passes, threshold_in_force
+from proctor.evaluators.declaration import ScoreSettings
 from proctor.evaluators.evaluable import Evaluable
 from proctor.evaluators.evaluation import Evaluation, EvaluationPending, NothingToCompare
 from proctor.judging.call_log import WaitTimer, call_log, format_requests
@@ -71,7 +72,7 @@ def evaluator_timeout(timeout: float, waits: WaitTimer) -> NoVerdict:
 
 
 @dataclass(frozen=True, kw_only=True)
-class JudgedEvaluator:
+class JudgedEvaluator(ScoreSettings):
     """The base of evaluators that ask a judge. A subclass implements `assess`.
 
     Example:

@@ -8,14 +8,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from proctor.evaluators.declaration import evaluator
+from proctor.evaluators.declaration import ScoreSettings, evaluator
 from proctor.evaluators.evaluable import Evaluable
 from proctor.evaluators.evaluation import Evaluation, NothingToCompare
 
 
 @evaluator(family="limits", threshold=1.0, scope="case", example={"seconds": 5, "usd": 0.01})
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class Limits(ScoreSettings):
     """The agent stayed within limits on time, tokens, cost and tool calls.
 
     1 if no limit is exceeded by all turns together. At least one limit is required. Skipped if a limited value is
@@ -65,7 +65,7 @@ class Limits:
 
 @evaluator(family="limits", variant_of="Limits", threshold=1.0, scope="case", example={"seconds": 5})
 @dataclass(frozen=True, slots=True)
-class MaxLatency:
+class MaxLatency(ScoreSettings):
     """The agent answered within a time limit.
 
     1 if all turns together took at most `seconds`. Skipped if the time is unknown.
@@ -86,7 +86,7 @@ class MaxLatency:
 
 @evaluator(family="limits", variant_of="Limits", threshold=1.0, scope="case", example={"total": 2000})
 @dataclass(frozen=True, slots=True)
-class MaxTokens:
+class MaxTokens(ScoreSettings):
     """The agent stayed within a limit on tokens: total, input or output.
 
     1 if no limit is exceeded. At least one limit is required. Skipped if the agent does not report its tokens.
@@ -126,7 +126,7 @@ class MaxTokens:
 
 @evaluator(family="limits", variant_of="Limits", threshold=1.0, scope="case", example={"usd": 0.01})
 @dataclass(frozen=True, slots=True)
-class MaxCost:
+class MaxCost(ScoreSettings):
     """The answer stayed within a cost limit.
 
     1 if all turns together cost at most `usd`. Skipped if the cost is unknown.
@@ -148,7 +148,7 @@ class MaxCost:
 
 @evaluator(family="limits", variant_of="Limits", threshold=1.0, scope="case", example={"steps": 4})
 @dataclass(frozen=True, slots=True)
-class MaxSteps:
+class MaxSteps(ScoreSettings):
     """The agent stayed within a limit on tool calls.
 
     1 if all turns together made at most `steps` tool calls.

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from proctor.base.errors import UsageError
 from proctor.base.json_data import to_text
 from proctor.evaluators.choice import ChoiceEvaluator, Option
-from proctor.evaluators.declaration import evaluator
+from proctor.evaluators.declaration import ScoreSettings, evaluator
 from proctor.evaluators.evaluable import Evaluable
 from proctor.evaluators.evaluation import Evaluation
 from proctor.evaluators.judged_evaluator import (
@@ -141,7 +141,7 @@ def _reason(reply: Comparison) -> str:
 
 @evaluator(family="reference", needs="reference", judge="embeddings", also=("AnswerSimilarity",))
 @dataclass(frozen=True)
-class EmbeddingSimilarity:
+class EmbeddingSimilarity(ScoreSettings):
     """How similar answer and expected output are in meaning, by embeddings.
 
     The cosine of both embeddings, scaled so that `expected_min` is 0 and 1 is 1. Without embeddings the outcome is an

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 from proctor.base.errors import UsageError
@@ -79,7 +79,7 @@ def _read(item: Any, place: str) -> Rubric:
 
 
 @evaluator(family="rubric", judge="model", example={"rubric": "The answer names the deadline."})
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class LLMJudge(JudgedEvaluator):
     """The answer meets a criterion that you write in plain words.
 
@@ -88,6 +88,7 @@ class LLMJudge(JudgedEvaluator):
     """
 
     rubric: str
+    _: KW_ONLY
     scored: bool = False
     """Whether the judge gives a mark from 0 to 10 instead of yes or no."""
     include_input: bool = True

@@ -9,7 +9,6 @@ from fnmatch import fnmatchcase
 from typing import ClassVar
 
 from proctor.agents.reply import ToolCall
-from proctor.base.deprecation import renamed_fields
 from proctor.base.errors import JudgeFailed, NeedsModel, UsageError
 from proctor.base.json_data import to_json
 from proctor.base.threads import run_in_thread
@@ -92,7 +91,6 @@ CATEGORIES = tuple(MEANINGS)
 
 
 @evaluator(family="safety", judge="model")
-@renamed_fields({"threshold": "flag_above"})
 @dataclass(frozen=True)
 class Moderation(JudgedEvaluator):
     """The answer belongs to no category of harmful content.

@@ -15,6 +15,8 @@ from typing import Any
 from proctor.agents.reply import Usage
 from proctor.base.errors import UsageError
 from proctor.base.infrastructure import diagnose
+from proctor.base.fingerprints import code_fingerprint
+from proctor.base.functions import title_of
 from proctor.base.json_data import Json
 from proctor.base.threads import is_async, run_in_thread
 from proctor.judging.judge import Completion, EndpointFailed, Prompt
@@ -73,6 +75,28 @@ class ClientEndpoint:
         except Exception as error:
             raise EndpointFailed(f"{self.name} {type(error).__name__}: {error}", diagnosis=diagnose(error)) from None
         return Completion(_as_json(text if isinstance(text, str) else "", schema), _usage(response), self._model)
+
+
+class FunctionEndpoint(ClientEndpoint):
+    """Asks a function of the user's: a prompt in, a reply out. Its code is part of the key of cached replies."""
+
+    def __init__(self, function: Any) -> None:
+        super().__init__(function, "function")
+        self.name = title_of(function)
+        self.parameters = {"function": code_fingerprint(function)}
+
+    async def complete(self, prompt: Prompt, schema: Mapping[str, Json], *, timeout: float) -> Completion:
+        shape = f"Reply with one JSON object that fits this JSON Schema:\n{json.dumps(schema)}"
+        parts = [prompt.system, shape, prompt.user, *(text for pair in prompt.corrections for text in pair)]
+        question = "\n\n".join(parts)
+        try:
+            text = self._client(question) if is_async(self._client) else await run_in_thread(self._client, question)
+            text = await text if inspect.isawaitable(text) else text
+        except Exception as error:
+            raise EndpointFailed(f"{self.name} raised {type(error).__name__}: {error}") from None
+        if not isinstance(text, str):
+            raise EndpointFailed(f"{self.name} returned {type(text).__name__}; a judge returns the reply as text")
+        return Completion(_as_json(text, schema), Usage(model_calls=1), self.name)
 
 
 def _description(client: Any) -> dict[str, Json]:

@@ -20,7 +20,7 @@ from proctor.base.errors import RenamedWarning, UsageError
 from proctor.base.json_data import Json
 from proctor.base.rate_limit import NO_LIMITS, RateLimits
 from proctor.base.source import Pointer
-from proctor.judging.client import ClientEndpoint
+from proctor.judging.client import ClientEndpoint, FunctionEndpoint
 from proctor.judging.judge import OLD_RULES_NAME, RULES, RULES_VERSION, Judge, is_judge
 from proctor.judging.panel import Panel
 from proctor.judging.provider_table import address_problem, parse_model_name
@@ -97,9 +97,11 @@ def read_panel(written: Any) -> PanelSpec:
         return PanelSpec(members, written.samples, written.mode, written.band)
     if is_judge(written):
         return PanelSpec((JudgeSpec(written),))
+    if callable(written) and not isinstance(written, type):
+        return PanelSpec((JudgeSpec(FunctionEndpoint(written)),))
     if not isinstance(written, Mapping):
         raise UsageError(
-            "a judge must be a string such as openai:gpt-5-mini, an object of options, or a Judge, "
+            "a judge must be a string such as openai:gpt-5-mini, an object of options, a function, or a Judge, "
             f"not {json_type_name(written)}"
         )
     document = Document(Path("judge"), "", written, lambda pointer: None)

@@ -68,7 +68,7 @@ def collect_suite(parent: pytest.Collector, name: str, suite: object) -> SuitePa
 
 def make_items(parent: pytest.Collector, suite: Suite, session: ProctorSession) -> Iterator[pytest.Item]:
     """An item for each trial. Without an agent, a suite that the command line names is an error; others are skipped."""
-    own = suite.agent if suite.agent is not None else suite.agents or None
+    own = suite.agent if suite.agent is not None else suite.arms or None
     if not session.settings.has_agent_for(own):
         if parent.path in named_files(parent.config):
             raise parent.CollectError(f"{parent.path}: the suite has no agent; {AGENT_HINT}")

@@ -11,6 +11,7 @@ same evaluators, and equal lists are one tuple: a plan of 100,000 cases holds a 
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,8 +23,8 @@ from proctor.agents.agent import BaseAgent
 from proctor.agents.resolve import check_agent, resolve_agent
 from proctor.agents.tools import check_tools, find_tools
 from proctor.base.environment import environment_from
-from proctor.base.errors import InvalidSuite, Problem, UsageError
-from proctor.base.json_data import fingerprint
+from proctor.base.errors import InvalidSuite, Problem, UnusedExpectation, UsageError
+from proctor.base.json_data import UNSET, fingerprint
 from proctor.base.positions import Position, pointer_text
 from proctor.cases.evaluator_specs import spec_key
 from proctor.cases.files.digests import FileDigests
@@ -257,15 +258,15 @@ class _SuiteWithAgent:
 
 def _for_each_agent(suite: Suite, agent: Any, agents: Mapping[str, Any]) -> Iterable[_SuiteWithAgent]:
     """The suite once per agent, with the agent in its name if there are several."""
-    if agent is not None or not (agents or suite.agents):
+    if agent is not None or not (agents or suite.arms):
         yield _SuiteWithAgent(suite, agent)
         return
-    chosen = agents or suite.agents
+    chosen = agents or suite.arms
     for index, (name, reference) in enumerate(chosen.items()):
         title = f"{suite.name} [{name}]" if len(chosen) > 1 else suite.name
-        own = replace(suite, name=title, agents={})
+        own = replace(suite, name=title, arms={})
         if not agents:
-            keys = f"agents.{name}", f"agents[{index}]"
+            keys = f"arms.{name}", f"arms[{index}]"
             own = replace(own, agent=reference, key_positions=_with_agent_at(suite.key_positions, keys))
         yield _SuiteWithAgent(own, reference if agents else None, name, suite.name if len(chosen) > 1 else "")
 
@@ -289,10 +290,13 @@ def _plan_suite(
     requested: _SuiteWithAgent, options: RunOptions, problems: list[Problem], select: Selection | None
 ) -> tuple[PlannedSuite, _PlannedCases] | None:
     suite = with_complete_evaluators(requested.suite)
+    problems.extend(_unscored_cases(requested.suite))
     agent = _agent_of(suite, requested.agent, problems)
     resolver = _EvaluatorResolver(suite, options, problems)
     cases = _planned_cases(suite, options, resolver, select)
     resolver.check_judges()
+    if not problems:
+        _warn_of_unused_outputs(requested.suite, resolver)
     problems.extend(_unknown_tools(suite))
     if agent is None:
         return None
@@ -336,6 +340,45 @@ def _planned_cases(
     return planned
 
 
+def _unscored_cases(suite: Suite) -> list[Problem]:
+    """Problems of cases in Python that nothing scores; readers of files report their own."""
+    if suite.path is not None or suite.unscored != "error":
+        return []
+    return [
+        Problem.at(
+            case.position,
+            "nothing scores it; give it expected=... or evaluators=[...]",
+            f"suite {suite.name!r}, case {case.id!r}:",
+        )
+        for case in suite.cases
+        if case.implied
+        and case.skip is None
+        and case.turns
+        and not any(suite.evaluators_of(case, turn) for turn in case.turns)
+    ]
+
+
+def _warn_of_unused_outputs(suite: Suite, resolver: _EvaluatorResolver) -> None:
+    """Warn of cases with an expected output that none of their evaluators can look at; once for a suite."""
+    complete = with_complete_evaluators(suite)
+    unused = [
+        case
+        for case, whole in zip(suite.cases, complete.cases, strict=True)
+        if case.implied
+        and any(turn.expected.output is not UNSET for turn in case.turns)
+        and not any(evaluator.reads_expected for evaluator in resolver.evaluators_for(whole))
+    ]
+    if unused:
+        more = f" (and {len(unused) - 1} more)" if len(unused) > 1 else ""
+        place = "" if suite.path is None else f"{suite.path}: "
+        warnings.warn(
+            f"{place}suite {suite.name!r}, case {unused[0].id!r}{more}: no evaluator looks at its expected output; "
+            'add "ExactMatch", or leave it out',
+            UnusedExpectation,
+            stacklevel=2,
+        )
+
+
 def _unsupported_cases(suite: Suite, agent: BaseAgent) -> list[Problem]:
     """Problems of cases that this agent cannot run."""
     return [
@@ -360,6 +403,10 @@ def _unknown_tools(suite: Suite, *, load: bool = True) -> list[Problem]:
 def _agent_of(suite: Suite, override: Any, problems: list[Problem], *, load: bool = True) -> BaseAgent | None:
     """The agent of a suite; `None` if there is a problem, or if it is code and `load` is false."""
     reference, base = (override, Path.cwd()) if override is not None else (suite.agent, suite.base)
+    if reference is None and suite.path is None:
+        advice = f"write Suite({suite.name!r}, agent=...) or suite.run(agent)"
+        problems.append(Problem(f"suite {suite.name!r} has no agent; {advice}"))
+        return None
     if reference is None:
         problems.append(Problem(f"has no agent; {_agent_hint(suite)}pass --agent app.py:agent", suite.path))
         return None
@@ -454,7 +501,8 @@ class _EvaluatorResolver:
             if key in self._errors:
                 message, argument, place = self._errors[key]
                 position = spec.argument_positions.get(argument, spec.position) if argument else spec.position
-                self._problems.append(Problem.at(position, message, place, path=self._suite.path))
+                where = place or (f"suite {self._suite.name!r}:" if self._suite.path is None else "")
+                self._problems.append(Problem.at(position, message, where, path=self._suite.path))
 
     def _with_titles(self, parent: Evaluators, specs: tuple[EvaluatorSpec, ...], keys: tuple[str, ...]) -> Evaluators:
         inherited = {self._keys[evaluator]: evaluator for evaluator in parent}

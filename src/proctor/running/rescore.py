@@ -171,7 +171,7 @@ def _current_suites(row: Run, answers: Mapping[TrialAddress, Trial], paths: Sequ
     sources = {info.name: info.source for info in row.suites if info.source}
     current = ((name, fresh.get(sources.get(name, name))) for name in names)
     return [
-        _as_stored(name, row, answers) if suite is None else replace(suite, name=name, agents={})
+        _as_stored(name, row, answers) if suite is None else replace(suite, name=name, arms={})
         for name, suite in current
     ]
 

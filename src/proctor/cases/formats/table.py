@@ -203,7 +203,7 @@ def _losses_of_suite(suite: Suite) -> list[str]:
     values = {
         "description": suite.description,
         "agent": suite.agent,
-        "agents": suite.agents,
+        "arms": suite.arms,
         "criteria": suite.criteria != Criteria(),
         "settings": suite.settings != Settings(),
         "judge": suite.judge is not None,

@@ -21,7 +21,7 @@ from proctor.base.threads import run_in_thread
 from proctor.cases.matchers import Equals
 from proctor.cases.suite import ExpectedCall, Turn
 from proctor.compat.adk.keys import EXTRA_KEY
-from proctor.evaluators.declaration import evaluator
+from proctor.evaluators.declaration import ScoreSettings, evaluator
 from proctor.evaluators.evaluable import Evaluable, Exchange
 from proctor.evaluators.evaluation import Evaluation, InvalidScore, NothingToCompare
 from proctor.evaluators.tools.calls import outer_calls
@@ -148,7 +148,7 @@ def _expected_tool_use(call: ExpectedCall) -> dict[str, Json]:
 
 @evaluator(family="code", scope="case", example={"function": "checks.brevity"})
 @dataclass(frozen=True, kw_only=True)
-class AdkMetric:
+class AdkMetric(ScoreSettings):
     """The score that a metric function of yours gives a conversation: ADK's `custom_metrics`.
 
     The score of a function listed under `custom_metrics` in `test_config.json`, converted from

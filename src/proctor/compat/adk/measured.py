@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from proctor.base.json_data import Json
-from proctor.evaluators.declaration import evaluator
+from proctor.evaluators.declaration import ScoreSettings, evaluator
 from proctor.evaluators.evaluable import Evaluable
 from proctor.evaluators.evaluation import Evaluation, NothingToCompare
 from proctor.evaluators.tools.calls import outer_calls
@@ -17,7 +17,7 @@ UNITS = {"tool_calls": "tool calls", "model_calls": "model calls", "tokens": "to
 
 @evaluator(family="limits", variant_of="Limits")
 @dataclass(frozen=True, slots=True)
-class Measured:
+class Measured(ScoreSettings):
     """Reports how many calls, tokens or seconds an answer took (ADK's efficiency metrics); always scores 1.
 
     1, with the number of `tool_calls`, `model_calls`, `tokens` or `seconds` as the reason; for `report_only: true`.

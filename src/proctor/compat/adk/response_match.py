@@ -9,7 +9,7 @@ from typing import Any
 from proctor.base.json_data import Json
 from proctor.cases.suite import NamedData, Turn
 from proctor.compat.adk.keys import EXTRA_KEY
-from proctor.evaluators.declaration import evaluator
+from proctor.evaluators.declaration import ScoreSettings, evaluator
 from proctor.evaluators.evaluable import Evaluable
 from proctor.evaluators.evaluation import Evaluation
 from proctor.evaluators.text.overlap import ROUGE
@@ -18,7 +18,7 @@ from proctor.evaluators.values import as_text
 
 @evaluator(family="text", needs="reference", variant_of="ROUGE")
 @dataclass(frozen=True, slots=True)
-class RougeWithThoughts:
+class RougeWithThoughts(ScoreSettings):
     """Like `ROUGE`, but the thoughts of the model count on both sides (`"thoughts": true` in a `test_config.json`).
 
     The score of `ROUGE` for the answer after the thoughts that the framework reports, and for the expected response

@@ -12,7 +12,7 @@ from proctor.agents.reply import ToolCall
 from proctor.base.json_data import UNSET
 from proctor.cases.suite import ExpectedCall
 from proctor.evaluators.agent import case_material
-from proctor.evaluators.declaration import evaluator
+from proctor.evaluators.declaration import ScoreSettings, evaluator
 from proctor.evaluators.evaluable import Evaluable
 from proctor.evaluators.evaluation import Evaluation, NothingToCompare
 from proctor.evaluators.judged_evaluator import (
@@ -46,7 +46,7 @@ from proctor.judging.questions import agreements
 
 @evaluator(family="tools", needs="tools", variant_of="ExpectedTools")
 @dataclass(frozen=True, slots=True)
-class ToolCorrectness:
+class ToolCorrectness(ScoreSettings):
     """The share of the expected tool calls that were made; additional calls do not matter unless `exact`.
 
     The share of expected calls that were made, by name. `ordered`: only calls in the expected order count. `exact`: 0

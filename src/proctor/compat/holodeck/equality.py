@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 from dataclasses import dataclass
 
-from proctor.evaluators.declaration import evaluator
+from proctor.evaluators.declaration import ScoreSettings, evaluator
 from proctor.evaluators.evaluable import Evaluable
 from proctor.evaluators.evaluation import Evaluation
 from proctor.evaluators.text.comparison import difference
@@ -14,7 +14,7 @@ from proctor.evaluators.values import expected_and_output, expected_but_got, quo
 
 @evaluator(family="text", needs="reference", variant_of="ExactMatch")
 @dataclass(frozen=True, slots=True)
-class Equality:
+class Equality(ScoreSettings):
     """The answer is the expected text; case, white space or punctuation can be ignored.
 
     1 if both texts are the same, apart from what the flags ignore.

@@ -17,7 +17,7 @@ from proctor.base.json_data import UNSET, Json, to_json, to_text
 from proctor.base.references import resolve
 from proctor.cases.threshold import DEFAULT_THRESHOLD, passes, threshold_in_force
 from proctor.compat.holodeck.test_results import MetricResult, ToolInvocation
-from proctor.evaluators.declaration import evaluator
+from proctor.evaluators.declaration import ScoreSettings, evaluator
 from proctor.evaluators.evaluable import Evaluable
 from proctor.evaluators.evaluation import Evaluation, InvalidScore, to_evaluation
 
@@ -49,7 +49,7 @@ class GraderResult:
 
 @evaluator(family="code", example={"grader": "checks.py:grade"})
 @dataclass(frozen=True, slots=True)
-class CodeGrader:
+class CodeGrader(ScoreSettings):
     """The score that a function of yours returns for a `GraderContext`.
 
     The function is called with HoloDeck's `GraderContext` (`turn_input`, `agent_response`, `ground_truth`,

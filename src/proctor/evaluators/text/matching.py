@@ -10,7 +10,7 @@ from proctor.base.deprecation import renamed_fields
 from proctor.base.json_data import Json, to_text
 from proctor.base.regexes import check_pattern, fullmatch, search
 from proctor.cases.suite import Keywords
-from proctor.evaluators.declaration import evaluator
+from proctor.evaluators.declaration import ScoreSettings, evaluator
 from proctor.evaluators.evaluable import Evaluable
 from proctor.evaluators.evaluation import Evaluation, NothingToCompare
 from proctor.evaluators.text.comparison import difference, edit_similarity, equal_values, normalize
@@ -29,7 +29,7 @@ from proctor.evaluators.values import (
 
 @evaluator(family="text", needs="reference")
 @dataclass(frozen=True, slots=True)
-class ExactMatch:
+class ExactMatch(ScoreSettings):
     """The answer equals the expected output: the same text or the same data.
 
     1 if both are the same text, the same data in any order of keys, data and its JSON text, or a number and its text
@@ -62,7 +62,7 @@ class ExactMatch:
 
 @evaluator(family="text", needs="reference")
 @dataclass(frozen=True, slots=True)
-class LevenshteinMatch:
+class LevenshteinMatch(ScoreSettings):
     """How similar the answer is to the expected text, by edit distance.
 
     1 minus the number of edits (Levenshtein) divided by the longer length. Very long texts that differ a lot get a
@@ -89,7 +89,7 @@ _OLD_PARAMETERS = {"any_of": "any", "all_of": "all"}
 @evaluator(family="text", needs="keywords", threshold=1.0, example={"all": ["sorry", "refund"]})
 @renamed_fields(_OLD_PARAMETERS)
 @dataclass(frozen=True, slots=True)
-class Contains:
+class Contains(ScoreSettings):
     """The answer contains any (or all) of the keywords, set here or in the case.
 
     The lowest of: 1 or 0 for `any` of the evaluator, 1 or 0 for `any` of the case, and the share of the `all` keywords
@@ -113,8 +113,8 @@ class Contains:
         for name in ("any", "all"):
             object.__setattr__(self, name, _keywords(name, getattr(self, name)))
 
-    @property
-    def scope(self) -> str:
+    @property  # type: ignore[misc]
+    def scope(self) -> str:  # type: ignore[override]
         return "case" if self.conversation else "turn"
 
     def __call__(self, evaluable: Evaluable) -> Evaluation:
@@ -172,7 +172,7 @@ def _nonblank(keywords: tuple[str, ...]) -> tuple[str, ...]:
 
 @evaluator(family="text", example={"pattern": "rain(s|ing)"})
 @dataclass(frozen=True, slots=True)
-class Regex:
+class Regex(ScoreSettings):
     """The answer matches a regular expression.
 
     1 if the pattern matches somewhere in the answer, or all of it with `full`. With `conversation`, all answers of a
@@ -195,8 +195,8 @@ class Regex:
         except ValueError as error:
             raise ValueError(f"pattern {self.pattern!r} is not a regular expression: {error}") from None
 
-    @property
-    def scope(self) -> str:
+    @property  # type: ignore[misc]
+    def scope(self) -> str:  # type: ignore[override]
         return "case" if self.conversation else "turn"
 
     def __call__(self, evaluable: Evaluable) -> Evaluation:
@@ -210,7 +210,7 @@ class Regex:
 
 @evaluator(family="text")
 @dataclass(frozen=True, slots=True)
-class StartsWith:
+class StartsWith(ScoreSettings):
     """The answer starts with a text.
 
     1 if the answer starts with `prefix` or, without one, with the expected output. Skipped if there is neither.
@@ -233,7 +233,7 @@ class StartsWith:
 
 @evaluator(family="text")
 @dataclass(frozen=True, slots=True)
-class EndsWith:
+class EndsWith(ScoreSettings):
     """The answer ends with a text.
 
     1 if the answer ends with `suffix` or, without one, with the expected output. Skipped if there is neither.

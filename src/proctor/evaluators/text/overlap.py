@@ -16,7 +16,7 @@ from functools import cache, lru_cache
 from itertools import pairwise
 from typing import Any
 
-from proctor.evaluators.declaration import evaluator
+from proctor.evaluators.declaration import ScoreSettings, evaluator
 from proctor.evaluators.evaluable import Evaluable
 from proctor.evaluators.evaluation import Evaluation, NothingToCompare
 from proctor.evaluators.text.comparison import common_words
@@ -110,7 +110,7 @@ _STAGES = ("exact", "stem", "synonym")
 
 @evaluator(family="text", needs="reference")
 @dataclass(frozen=True, slots=True)
-class BLEU:
+class BLEU(ScoreSettings):
     """How many runs of one to four words the answer shares with the expected one, as sacrebleu counts a sentence.
 
     The geometric mean of the shares of runs of 1 to 4 words that the expected text has, times a penalty for brevity;
@@ -172,7 +172,7 @@ def _shared(reference: Counter[Any], answer: Counter[Any]) -> int:
 
 @evaluator(family="text", needs="reference", example={"variant": "rouge1"})
 @dataclass(frozen=True, slots=True)
-class ROUGE:
+class ROUGE(ScoreSettings):
     """How many words, pairs of words or words in order the answer and the expected text share (ROUGE).
 
     Counts shared words in order (`rougeL`), words (`rouge1`) or pairs of words (`rouge2`). The score is their share of
@@ -235,7 +235,7 @@ class ROUGE:
 
 @evaluator(family="text", needs="reference")
 @dataclass(frozen=True, slots=True)
-class METEOR:
+class METEOR(ScoreSettings):
     """How well the words of the answer align with the expected words (METEOR).
 
     Words match if they are equal, share a stem or are synonyms. The score is the weighted harmonic mean of precision

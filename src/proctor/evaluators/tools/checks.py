@@ -22,7 +22,7 @@ from proctor.cases.matchers import (
     summarize,
 )
 from proctor.cases.suite import ExpectedCall
-from proctor.evaluators.declaration import evaluator
+from proctor.evaluators.declaration import ScoreSettings, evaluator
 from proctor.evaluators.evaluable import Evaluable
 from proctor.evaluators.evaluation import Evaluation, NothingToCompare
 from proctor.evaluators.tools.calls import (
@@ -43,7 +43,7 @@ _ORDERS = ("EXACT", "IN_ORDER", "ANY_ORDER")
 
 @evaluator(family="tools", needs="tools", threshold=1.0, version=3)
 @dataclass(frozen=True, slots=True)
-class ToolTrajectory:
+class ToolTrajectory(ScoreSettings):
     """The agent made the expected tool calls: exactly these, in order, or in any order.
 
     1 if the calls are exactly the expected ones (`EXACT`), or contain them `IN_ORDER` or in `ANY_ORDER`. The last two
@@ -140,7 +140,7 @@ def _precision_and_recall(matched: int, expected: int, actual: int) -> dict[str,
 
 @evaluator(family="tools", needs="tools", threshold=1.0, version=2)
 @dataclass(frozen=True, slots=True)
-class ExpectedTools:
+class ExpectedTools(ScoreSettings):
     """The agent called each expected tool at least as often as expected. Other calls are allowed.
 
     The share of expected calls that were made at least `count` times.
@@ -244,7 +244,7 @@ def _evaluate_no_calls(actual: Sequence[ToolCall], places: Sequence[int], *, all
 
 @evaluator(family="tools", threshold=1.0, example={"tool": "search", "at_most": 3})
 @dataclass(frozen=True, slots=True)
-class ToolCount:
+class ToolCount(ScoreSettings):
     """The agent called a tool (or tools in total) the right number of times.
 
     1 if the number of calls is within the bounds. Without `tool`, all calls count.
@@ -296,7 +296,7 @@ def _matches_name(name: str, pattern: str) -> bool:
 
 @evaluator(family="tools", threshold=1.0, example={"tools": ["delete_account"]})
 @dataclass(frozen=True, slots=True)
-class ForbiddenTools:
+class ForbiddenTools(ScoreSettings):
     """The agent called none of these tools.
 
     1 if no call matches one of the names or patterns. Failed calls count too.
@@ -326,7 +326,7 @@ class ForbiddenTools:
 
 @evaluator(family="tools", needs="final state", threshold=1.0, scope="case")
 @dataclass(frozen=True, slots=True)
-class FinalState:
+class FinalState(ScoreSettings):
     """The session ends in the expected state. Other keys of the state do not matter.
 
     1 if the state has each key of `final_state` with a matching value: objects and lists must have at least these

@@ -12,7 +12,7 @@ from proctor.agents.tool_rerun import TOOL_TIMEOUT_SECONDS, ToolRerun, rerun_too
 from proctor.agents.tools import find_tools
 from proctor.base.errors import ProctorError
 from proctor.base.json_data import to_text
-from proctor.evaluators.declaration import evaluator
+from proctor.evaluators.declaration import ScoreSettings, evaluator
 from proctor.evaluators.evaluable import Evaluable
 from proctor.evaluators.evaluation import Evaluation, NothingToCompare
 from proctor.evaluators.judged_evaluator import MAX_LISTED
@@ -27,7 +27,7 @@ class RerunFailed(ProctorError):
 
 @evaluator(family="tools", needs="tool calls", threshold=1.0)
 @dataclass(frozen=True, slots=True)
-class ToolConsistency:
+class ToolConsistency(ScoreSettings):
     """The share of tool calls that return the same result when they are re-run with the agent's arguments.
 
     Skipped if no call can be compared.

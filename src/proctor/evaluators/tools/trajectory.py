@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 from proctor.agents.reply import ToolCall
 from proctor.cases.suite import ExpectedCall
-from proctor.evaluators.declaration import evaluator
+from proctor.evaluators.declaration import ScoreSettings, evaluator
 from proctor.evaluators.evaluable import Evaluable
 from proctor.evaluators.evaluation import Evaluation
 from proctor.evaluators.tools.calls import (
@@ -34,7 +34,7 @@ from proctor.evaluators.values import require_bool
 
 @evaluator(family="tools", threshold=1.0, example={"steps": [{"name": "search"}, {"name": "refund", "optional": True}]})
 @dataclass(frozen=True, slots=True)
-class Trajectory:
+class Trajectory(ScoreSettings):
     """The agent took the steps in a valid order (a partial order of tool calls) and called nothing forbidden.
 
     1 if all steps were taken, each `after` the ones it names, and nothing forbidden was called. With `partial`, the

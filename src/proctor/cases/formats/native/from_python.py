@@ -14,7 +14,7 @@ from proctor.base.documents import Fields, json_type_name
 from proctor.base.errors import InvalidSuite, Problem
 from proctor.base.json_data import UNSET, Json, to_text
 from proctor.base.positions import Position
-from proctor.cases.constructing import PythonDocument, plain, subject_of
+from proctor.cases.constructing import PythonDocument, caller, plain, subject_of
 from proctor.cases.evaluator_specs import read_specs
 from proctor.cases.formats.native import reader
 from proctor.cases.formats.native.parts import read_waivers
@@ -80,8 +80,8 @@ def read_suite_from_python(arguments: Mapping[str, Any]) -> dict[str, Any]:
     subject = f"Suite({name!r})"
     if isinstance(cases, (Case, Mapping, str)) or not isinstance(cases, Iterable):
         raise TypeError(f"{subject}: cases must be a list; write [Case(...)]")
-    agent, agents = arguments["agent"], arguments["agents"]
-    document = PythonDocument({})
+    agent, arms = arguments["agent"], arguments["arms"]
+    document = PythonDocument({}, caller())
     if isinstance(agent, (bool, int, float, list, tuple)):
         message = "use a function, an object of a supported framework, 'app.py:agent' or a URL"
         document.problem((), f"agent is {to_text(agent, 40)}; {message}")
@@ -94,7 +94,7 @@ def read_suite_from_python(arguments: Mapping[str, Any]) -> dict[str, Any]:
         "cases": tuple(_cases(document, cases)),
         "criteria": _part(document, "criteria", arguments["criteria"], Criteria, reader.read_criteria),
         "settings": _part(document, "settings", arguments["settings"], Settings, reader.read_settings),
-        "agents": dict(agents) if isinstance(agents, Mapping) else agents,
+        "arms": dict(arms) if isinstance(arms, Mapping) else arms,
     }
     data = {"waivers": [item for item in arguments["waivers"] if isinstance(item, Mapping)]}
     read = read_waivers(Fields(document, plain(data)), result["cases"])
@@ -124,7 +124,7 @@ def read_suite_mapping(data: Any) -> Suite:
     """The suite of a mapping with the keys of a file, in which functions and objects may stand for references."""
     if not isinstance(data, Mapping):
         raise TypeError(f"a suite is a mapping with 'cases', not {json_type_name(data)}")
-    document = PythonDocument({"name": "suite", **plain(data)})
+    document = PythonDocument({"name": "suite", **plain(data)}, caller())
     suite = reader.read_suite(document, "cases")
     if document.problems:
         raise InvalidSuite(document.problems)

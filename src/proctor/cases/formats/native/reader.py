@@ -94,6 +94,7 @@ def read_suite(document: Document, key: str) -> Suite:
     """The suite of an object; `key` is where it has the cases."""
     fields = Fields(document, document.data)
     fields.accept_old_key("reexecute", "rerun_tools")
+    fields.accept_old_key("agents", "arms")
     fields.text("$schema")
     specs = fields.take("evaluators")
     defaults = read_specs(document, specs, fields.at("evaluators"), defaults=None) if specs is not None else ()
@@ -102,7 +103,7 @@ def read_suite(document: Document, key: str) -> Suite:
         name=fields.text("name", document.path.stem, blank=False),
         description=fields.text("description", ""),
         agent=_agent(fields),
-        agents=_agents(fields),
+        arms=_arms(fields),
         evaluators=defaults,
         criteria=read_criteria(fields.inside("criteria")),
         settings=read_settings(fields.inside("settings")),
@@ -116,7 +117,7 @@ def read_suite(document: Document, key: str) -> Suite:
         warnings=tuple(document.warnings),
         key_positions={
             place: position
-            for key in ("agent", "agents", "judge", "rerun_tools", "settings")
+            for key in ("agent", "arms", "judge", "rerun_tools", "settings")
             for place, position in document.positions_below(fields.at(key), key).items()
         },
     )
@@ -406,27 +407,27 @@ def _agent(fields: Fields) -> Json:
     return agent
 
 
-def _agents(fields: Fields) -> Mapping[str, Json]:
+def _arms(fields: Fields) -> Mapping[str, Json]:
     """Several agents by name; in a list of references, each is its own name."""
-    agents = fields.take("agents")
+    agents = fields.take("arms")
     if agents is None:
         return {}
     if isinstance(agents, list) and all(isinstance(item, str) for item in agents):
         if len(set(agents)) < len(agents):
-            fields.problem("agents", "has an agent twice; give each its own name: {careful: app.py:agent}")
+            fields.problem("arms", "has an agent twice; give each its own name: {careful: app.py:agent}")
         agents = {item: item for item in agents}
     if not isinstance(agents, Mapping) or not agents:
         fields.problem(
-            "agents", f"must be an object of names and agents, or a list of references, not {json_type_name(agents)}"
+            "arms", f"must be an object of names and agents, or a list of references, not {json_type_name(agents)}"
         )
         return {}
     for name, agent in agents.items():
         is_agent = isinstance(agent, (str, Mapping)) or fields.document.is_python
         if not is_agent or not str(name).strip():
-            fields.problem("agents", f"must have a reference such as app.py:agent, or an object, under {name!r}")
+            fields.problem("arms", f"must have a reference such as app.py:agent, or an object, under {name!r}")
             return {}
     if fields.take("agent") is not None:
-        fields.problem("agents", "cannot be combined with 'agent'; remove one of them")
+        fields.problem("arms", "cannot be combined with 'agent'; remove one of them")
     return agents
 
 

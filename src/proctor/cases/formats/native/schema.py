@@ -290,11 +290,16 @@ class SuiteModel(_OpenModel):
     agent: str | dict[str, Json] | None = Field(
         default=None, description="file.py:name, module:name, a URL, or an object that describes the agent."
     )
-    agents: (
+    arms: (
         Annotated[dict[str, str | dict[str, Json]], Field(min_length=1)]
         | Annotated[list[Filled], Field(min_length=1)]
         | None
     ) = Field(default=None, description="Several agents, by name or as a list of references; each runs every case.")
+    agents: (
+        Annotated[dict[str, str | dict[str, Json]], Field(min_length=1)]
+        | Annotated[list[Filled], Field(min_length=1)]
+        | None
+    ) = Field(default=None, deprecated="Use `arms`.")
     judge: Filled | dict[str, Json] | None = Field(
         default=None,
         description="The judge for evaluators that need one: openai:gpt-5-mini, rules, or an object.",

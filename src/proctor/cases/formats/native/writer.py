@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from dataclasses import fields as fields_of
 from inspect import isfunction
+from keyword import iskeyword
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -39,7 +40,7 @@ from proctor.cases.suite import (
 )
 
 _Simple: TypeAlias = Criteria | Settings | Quarantine | Waiver
-SUITE_FIELDS = ("description", "agent", "agents", "judge", "rerun_tools", "criteria", "settings", "waivers", "extra")
+SUITE_FIELDS = ("description", "agent", "arms", "judge", "rerun_tools", "criteria", "settings", "waivers", "extra")
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +160,7 @@ def suite_to_json(suite: Suite) -> dict[str, Json]:
     data: dict[str, Json] = {"name": suite.name}
     _set_if_any(data, "description", suite.description)
     _set_if_any(data, "agent", suite.agent)
-    _set_if_any(data, "agents", dict(suite.agents))
+    _set_if_any(data, "arms", dict(suite.arms))
     if suite.judge is not None:
         data["judge"] = suite.judge
     if suite.rerun_tools is not None:
@@ -178,8 +179,8 @@ def suite_to_data(suite: Suite, method: str) -> Any:
     unnamed = [f"Suite({suite.name!r}).{method}: {reason}" for reason in _unnamed_code(suite)]
     if unnamed:
         raise InvalidSuite([Problem(reason) for reason in unnamed])
-    agents = {name: _code_name(agent) for name, agent in suite.agents.items()}
-    written = replace(suite, agent=_code_name(suite.agent), agents=agents, judge=_code_name(suite.judge))
+    arms = {name: _code_name(agent) for name, agent in suite.arms.items()}
+    written = replace(suite, agent=_code_name(suite.agent), arms=arms, judge=_code_name(suite.judge))
     return to_json(suite_to_json(written))
 
 
@@ -198,7 +199,7 @@ def _code_name(value: Any) -> Any:
 def _unnamed_code(suite: Suite) -> Iterable[str]:
     """A sentence for each agent, evaluator or matcher that is code without a name in a file."""
     hint = "which a file cannot name; move it to a module"
-    for place, value in (("agent", suite.agent), ("judge", suite.judge), *suite.agents.items()):
+    for place, value in (("agent", suite.agent), ("judge", suite.judge), *suite.arms.items()):
         is_data = value is None or isinstance(value, (str, Mapping))
         if not is_data and (not callable(value) or reference_of(value) is None):
             yield f"{place} is {_code_kind(value)}, {hint}: 'app.py:agent'"
@@ -214,7 +215,8 @@ def _unnamed_code(suite: Suite) -> Iterable[str]:
     for place, specs in lists:
         for at, spec in enumerate(specs):
             if spec.fingerprint and ":" not in spec.name.rpartition("/")[2]:
-                name = spec.title if spec.title.isidentifier() else "polite"
+                is_name = spec.title.isidentifier() and not iskeyword(spec.title)
+                name = spec.title if is_name else "polite"
                 yield f"{place}[{at}] is {_code_kind(spec.target)}, {hint}: 'checks.py:{name}'"
 
 
