@@ -79,7 +79,7 @@ class Configuration:
     def with_agent(self, suites: Sequence[Suite]) -> list[Suite]:
         """The suites; those that name no agent get the one of the project."""
         agent = self.agent
-        return [suite if suite.agent is not None or suite.agents else replace(suite, agent=agent) for suite in suites]
+        return [suite if suite.agent is not None or suite.arms else replace(suite, agent=agent) for suite in suites]
 
     def store(self, option: str | None) -> Path:
         """The folder of the store: the option, the setting, or `.proctor` in the working folder."""

@@ -14,9 +14,9 @@ from typing import Any
 
 from proctor.agents.reply import Usage
 from proctor.base.errors import UsageError
-from proctor.base.infrastructure import diagnose
 from proctor.base.fingerprints import code_fingerprint
 from proctor.base.functions import title_of
+from proctor.base.infrastructure import diagnose
 from proctor.base.json_data import Json
 from proctor.base.threads import is_async, run_in_thread
 from proctor.judging.judge import Completion, EndpointFailed, Prompt
