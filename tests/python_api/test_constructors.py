@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import re
 from pathlib import Path
 from typing import Any
@@ -231,3 +232,8 @@ def test_old_words_work_with_a_warning(old: Any, message: str) -> None:
 def test_a_shipped_evaluator_takes_the_settings_of_its_score() -> None:
     [spec] = Suite("s", [], evaluators=[Contains(any=["a"], threshold=0.2, report_only=True, name="words")]).evaluators
     assert spec == EvaluatorSpec("Contains", {"any": ["a"]}, threshold=0.2, label="words", report_only=True)
+
+
+@pytest.mark.parametrize("kind", [Case, Turn, Expected, Keywords, ExpectedCall, Suite])
+def test_constructors_take_every_field_so_that_replace_works(kind: Any) -> None:
+    assert {item.name for item in dataclasses.fields(kind)} <= inspect.signature(kind).parameters.keys()

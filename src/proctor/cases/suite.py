@@ -596,6 +596,7 @@ class Suite:
         verbosity: Literal["quiet", "normal", "verbose"] | None = None,
         retrieval_tools: tuple[str, ...] = (),
         resolved: Mapping[str, ResolvedSetting] | None = None,
+        config: Path | None = None,
     ) -> None:
         """Cases that belong together, with the agent they test and the evaluators that score them.
 
@@ -645,6 +646,7 @@ class Suite:
             verbosity=verbosity,
             retrieval_tools=retrieval_tools,
             resolved={} if resolved is None else resolved,
+            config=config,
             **values,
         )
 

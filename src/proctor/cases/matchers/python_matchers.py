@@ -34,7 +34,7 @@ _FLAGS: Final = {re.IGNORECASE: "i", re.MULTILINE: "m", re.DOTALL: "s", re.VERBO
 
 
 def is_python_matcher(value: Any) -> bool:
-    """Whether a value is not data, so that it is a matcher of its own."""
+    """Whether a value is not data, so that it is itself a matcher."""
     return not isinstance(value, _JSON)
 
 
@@ -53,7 +53,7 @@ def python_matcher(value: Any) -> Matcher:
 
 
 def _is_function(value: Any) -> bool:
-    """Whether a value is called to decide, and not compared: it has no equality of its own."""
+    """Whether a value is called to decide, and not compared: it has no own equality."""
     own: Any = type(value).__eq__
     return callable(value) and own is object.__eq__
 

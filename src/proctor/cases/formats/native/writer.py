@@ -175,7 +175,7 @@ def suite_to_json(suite: Suite) -> dict[str, Json]:
 
 
 def suite_to_data(suite: Suite, method: str) -> Any:
-    """The suite as data for a file of its own; raises `InvalidSuite` if it has code that a file cannot name."""
+    """The suite as data for its own file; raises `InvalidSuite` if it has code that a file cannot name."""
     unnamed = [f"Suite({suite.name!r}).{method}: {reason}" for reason in _unnamed_code(suite)]
     if unnamed:
         raise InvalidSuite([Problem(reason) for reason in unnamed])
