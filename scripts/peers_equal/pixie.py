@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from peers_equal.comparison import Comparison, Peer, compare_items
 from peers_equal.environments import Environment, prepare
 
+FULL = {"0.4": "0.4.0", "0.6": "0.6.1"}
 LISTS = "a list as `eval_input` or `eval_output` in 0.4"
 RAISES = "a scorer that raises"
 DOCUMENTED = {
@@ -28,12 +29,12 @@ DOCUMENTED = {
 
 
 def compare(environment: Environment) -> Iterator[Comparison]:
-    later = prepare("pixie-0.6", ("pixie-qa==0.6.1",))
+    later = prepare("pixie-0.6", (f"pixie-qa=={FULL['0.6']}",))
     for version, place in (("0.4", environment), ("0.6", later)):
         original, ours = (
             place.call("pixie_facts.py", {"who": who, "facts": version}) for who in ("original", "proctor")
         )
-        yield compare_items(f"facts about pixie {version}", original, ours, DOCUMENTED[version])
+        yield compare_items(f"facts about pixie {FULL[version]}", original, ours, DOCUMENTED[version])
 
 
 PEER = Peer("pixie", ("pixie-qa==0.4.0",), compare)

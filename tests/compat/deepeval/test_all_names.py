@@ -280,6 +280,26 @@ def test_decorators_of_a_module_leave_its_functions_as_they_are() -> None:
         assert deepeval.on_test_run_end(hyperparameters) is hyperparameters
 
 
+@pytest.mark.parametrize(
+    ("options", "called", "score"),
+    [
+        ({"denied_tools": ["shell"]}, ["search", "shell"], 0.5),
+        ({"allowed_tools": ["read"]}, ["read", "read"], 1.0),
+        ({"allowed_tools": ["read", "shell"], "denied_tools": ["shell"]}, ["shell"], 0.0),
+        ({"denied_tools": ["shell"]}, [], 1.0),
+    ],
+)
+def test_the_share_of_permitted_tool_calls(options: dict[str, Any], called: list[str], score: float) -> None:
+    metric = deepeval.ToolPermissionMetric(**options)
+    calls = [deepeval.ToolCall(name=name) for name in called]
+    metric.measure(LLMTestCase(input="x", actual_output="y", tools_called=calls))
+    assert (metric.score, metric.is_successful()) == (score, score == 1.0)
+    with pytest.raises(deepeval.MissingTestCaseParamsError):
+        metric.measure(LLMTestCase(input="x", actual_output="y"))
+    with pytest.raises(ValueError, match="allowed_tools or denied_tools"):
+        deepeval.ToolPermissionMetric()
+
+
 def test_turns_are_copied_and_calls_are_printed_as_in_deepeval() -> None:
     turn = Turn(role="user", content="Hello")
     case = deepeval.ConversationalTestCase(turns=[turn])

@@ -68,6 +68,7 @@ texts = st.sampled_from(["[1]", "{}", "null", "\r", "\u2028", " "]) | st.text(
     kind=st.sampled_from(["json", "jsonl", "csv"]),
     goldens=st.lists(
         st.builds(Golden, input=texts, expected_output=st.none() | texts, context=st.none() | st.lists(texts)),
+        min_size=1,
         max_size=4,
     ),
 )
@@ -212,3 +213,8 @@ def test_a_bad_golden_is_reported_at_its_line(tmp_path: Path, kind: str, text: s
         read(EvaluationDataset(), kind, path)
     assert {problem.line for problem in failure.value.problems} == {line}
     assert csv.field_size_limit() == limit
+
+
+def test_an_empty_dataset_is_not_saved(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="No goldens found"):
+        EvaluationDataset().save_as("json", tmp_path)

@@ -350,11 +350,15 @@ def test_test_cases_know_both_spellings_and_refuse_what_they_do_not_know() -> No
     camel = LLMTestCase(input="a", actualOutput="b", retrievalContext=["c"], additionalMetadata={"k": 1})
     assert (camel.actual_output, camel.retrieval_context, camel.metadata) == ("b", ["c"], {"k": 1})
     assert camel.additional_metadata == {"k": 1}
-    for wrong in ({"input": 1}, {"input": "a", "actual_output": {}}, {"input": "a", "mcp_server": []}, {}):
+    for wrong in ({"input": "a", "mcp_server": []}, {"input": None}, {}):
         with pytest.raises(ValidationError):
             LLMTestCase(**wrong)
-    with pytest.raises(ValidationError):
-        d.ConversationalTestCase(turns=[])
+    for wrong in ({"input": 1}, {"input": "a", "actual_output": {}}, {"input": "a", "context": "c"}):
+        with pytest.raises(TypeError, match="must be"):
+            LLMTestCase(**wrong)
+    for turns in ([], ["Hello"], "Hello"):
+        with pytest.raises(TypeError, match="'turns' must"):
+            d.ConversationalTestCase(turns=turns)
 
 
 def test_tool_calls_are_equal_by_name_parameters_and_output() -> None:

@@ -87,6 +87,8 @@ class EvaluationDataset:
     ) -> Path:
         """Write the goldens, and the test cases if requested, to a file and return its path."""
         entries = [*self._goldens, *(self._test_cases if include_test_cases else ())]
+        if not entries:
+            raise ValueError("No goldens found: the dataset is empty, so there is nothing to save")
         return save(entries, file_type, Path(directory), file_name)
 
     def evals_iterator(self, metrics: Any = None, **options: Any) -> Iterator[Any]:

@@ -145,3 +145,6 @@ def _entry(row: Any, line: int | None, path: Path, kinds: Kinds, problems: list[
         errors = error.errors(include_url=False, include_context=False)
         problems += [Problem(str(item["msg"]), path, line, ".".join(map(str, item["loc"]))) for item in errors]
         return None
+    except TypeError as error:
+        problems.append(Problem(str(error), path, line))
+        return None

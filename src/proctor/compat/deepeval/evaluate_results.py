@@ -104,6 +104,8 @@ class DisplayConfig:
     """Has no effect: Proctor prints no progress indicator for a metric."""
     verbose_mode: bool | None = None
     """Whether every metric prints its details; None leaves it to the metric."""
+    inspect_after_run: bool = False
+    """Has no effect: `proctor view` shows runs."""
 
     def __post_init__(self) -> None:
         if self.display_option not in ("all", "failing", "passing"):

@@ -7,7 +7,7 @@ import enum
 import mimetypes
 import uuid
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -121,6 +121,25 @@ class MCPServer:
     available_tools: list[Any] | None = None
     available_resources: list[Any] | None = None
     available_prompts: list[Any] | None = None
+
+
+def get_available_mcp_tool_names(mcp_servers: Iterable[MCPServer] | None) -> set[str]:
+    """The names of the tools of some servers; tools without a name are left out."""
+    tools = [tool for server in mcp_servers or () for tool in server.available_tools or ()]
+    names = (tool.get("name") if isinstance(tool, dict) else getattr(tool, "name", None) for tool in tools)
+    return {str(name) for name in names if name}
+
+
+class TestRunManager:
+    """DeepEval's manager of the upload; there is nothing to reset or to upload here."""
+
+    __test__ = False
+
+    def reset(self) -> None:
+        """Nothing."""
+
+
+global_test_run_manager = TestRunManager()
 
 
 class Contestant(BaseModel):

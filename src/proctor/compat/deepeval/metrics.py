@@ -33,6 +33,7 @@ from proctor.compat.deepeval.metric_classes import (
     TaskCompletionMetric,
     ToolConsistencyMetric,
     ToolCorrectnessMetric,
+    ToolPermissionMetric,
     ToxicityMetric,
     TurnRelevancyMetric,
 )
@@ -67,6 +68,7 @@ __all__ = [
     "TaskCompletionMetric",
     "ToolConsistencyMetric",
     "ToolCorrectnessMetric",
+    "ToolPermissionMetric",
     "ToxicityMetric",
     "TurnRelevancyMetric",
 ]

@@ -55,7 +55,7 @@ class ProviderModel(DeepEvalBaseLLM):
         self.generate()
 
     def judge(self) -> Any:
-        """The judge: its name and options, or, with a key of its own, one that has the key."""
+        """The judge: its name and options, or one that has the key, if there is one."""
         if self._api_key is None and self.api_version is None:
             options = {"model": self.get_model_name(), "base_url": self.base_url, "temperature": self.temperature}
             return {name: value for name, value in options.items() if value is not None}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import enum
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
@@ -14,7 +14,7 @@ from pydantic_core import PydanticCustomError
 
 from proctor.agents.reply import ToolCall as ProctorToolCall
 from proctor.base.documents import did_you_mean
-from proctor.base.json_data import canonical, to_json, to_text
+from proctor.base.json_data import to_json, to_text
 
 __all__ = [
     "ConversationalTestCase",
@@ -120,7 +120,7 @@ class ToolCall(DeepEvalModel):
         return isinstance(other, ToolCall) and self._identity() == other._identity()
 
     def __hash__(self) -> int:
-        return hash(canonical(to_json(self._identity())))
+        return hash(self.name)  # equal parameters may be written differently: True, 1 and 1.0
 
     def __repr__(self) -> str:
         texts = {"name": self.name, "description": self.description, "reasoning": self.reasoning}
@@ -137,8 +137,28 @@ Tools = list[Annotated[ToolCall, BeforeValidator(_to_tool_call)]]
 Passages = Annotated[list[str], BeforeValidator(_to_texts)]
 
 
+def _check_types(data: Any, texts: Sequence[str], lists: Mapping[str, str]) -> Any:
+    """Raise `TypeError` for a text or a list that is something else, as DeepEval does; pydantic checks the rest."""
+    for name in texts if isinstance(data, Mapping) else ():
+        for key in (name, to_camel(name)):
+            if data.get(key) is not None and not isinstance(data[key], str):
+                raise TypeError(f"'{name}' must be a string, not {type(data[key]).__name__}")
+    for name, items in lists.items() if isinstance(data, Mapping) else ():
+        for key in (name, to_camel(name)):
+            if data.get(key) is not None and not isinstance(data[key], list | tuple):
+                raise TypeError(f"'{name}' must be None or a list of {items}, not {type(data[key]).__name__}")
+    return data
+
+
 class LLMTestCase(WithMetadata):
     """An input and its output, with what was expected."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _check_field_types(cls, data: Any) -> Any:
+        passages, tools = "strings", "`ToolCall`"
+        lists = {"context": passages, "retrieval_context": passages, "tools_called": tools, "expected_tools": tools}
+        return _check_types(data, ("input", "actual_output", "expected_output"), lists)
 
     input: str
     actual_output: str | None = None
@@ -187,6 +207,17 @@ class Turn(WithMetadata):
 
 class ConversationalTestCase(WithMetadata):
     """A conversation."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _check_field_types(cls, data: Any) -> Any:
+        _check_types(data, (), {"context": "strings", "turns": "`Turn`"})
+        turns = data.get("turns") if isinstance(data, Mapping) else None
+        if turns is not None and not turns:
+            raise TypeError("'turns' must not be empty")
+        if wrong := [turn for turn in turns or () if not isinstance(turn, Turn | Mapping)]:
+            raise TypeError(f"'turns' must be a list of `Turn`, and one is a {type(wrong[0]).__name__}")
+        return data
 
     turns: Annotated[list[Turn], BeforeValidator(copy.deepcopy)] = Field(min_length=1)
     scenario: str | None = None

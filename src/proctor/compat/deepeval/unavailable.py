@@ -24,14 +24,12 @@ __all__, __getattr__ = unavailable_names(
         "compares several agents on one input; run each of them and use `proctor compare`": """
             ArenaGEval BaseArenaMetric compare""",
         "scores MCP calls; put them into tools_called and use ToolCorrectnessMetric or TaskCompletionMetric": """
-            MCPTaskCompletionMetric MCPUseMetric MultiTurnMCPUseMetric get_available_mcp_tool_names
-            normalize_mcp_servers""",
+            MCPTaskCompletionMetric MCPUseMetric MultiTurnMCPUseMetric normalize_mcp_servers""",
         "is not available; write the rule as a criterion of GEval, or use BiasMetric and ToxicityMetric": """
             MisuseMetric NonAdviceMetric RoleViolationMetric""",
         "is not available; use StepEfficiencyMetric, TaskCompletionMetric, or GEval with your own criterion": """
             AgentLoopDetectionMetric PlanAdherenceMetric PlanQualityMetric""",
-        "is not available; use ToolCorrectnessMetric and ArgumentCorrectnessMetric": """
-            ToolPermissionMetric ToolUseMetric""",
+        "is not available; use ToolCorrectnessMetric and ArgumentCorrectnessMetric": "ToolUseMetric",
         "is not available; use ConversationalGEval with your own criterion": """
             TopicAdherenceMetric ConversationalJevEval ConversationRelevancyMetric""",
         "is not available; use GEval": "JevEval GEvalTemplate RagasMetric Scorer Verdict",
@@ -57,7 +55,7 @@ __all__, __getattr__ = unavailable_names(
             TruthfulQAMode DeepEvalBaseBenchmark""",
         _CLOUD + "results stay in .proctor": """
             send_annotation a_send_annotation evaluate_span evaluate_thread evaluate_trace track send_feedback
-            test_run global_test_run_manager TestRun TestRunManager LLMApiTestCase ConversationalApiTestCase TurnApi
+            test_run TestRun LLMApiTestCase ConversationalApiTestCase TurnApi
             trace_manager Confident""",
         "is not available; mark functions with observe, or turn on OpenTelemetry, see docs/tracing.md": """
             instrument trace next_span next_agent_span next_llm_span next_retriever_span next_tool_span
@@ -87,7 +85,7 @@ __all__, __getattr__ = unavailable_names(
         "reads passages from files, which Proctor does not do; read the file and pass its text": """
             RetrievedContextData Context""",
         "describes expectations for Confident AI; use expected_output or a criterion of GEval": "Expectations",
-        "is the client of its own package; import it from there, Proctor records its calls": """
+        "is the client of another package; import it from there, Proctor records its calls": """
             OpenAI AsyncOpenAI Anthropic AsyncAnthropic""",
         "is not available; build DAGMetric from nodes in Python": """
             dag_from_dict dag_from_json dag_to_dict dag_to_json BaseNode ChildType NodeType""",
