@@ -114,7 +114,7 @@ def test_verdicts_in_another_order_belong_to_their_numbers() -> None:
 
 
 def test_too_few_verdicts_are_an_error_and_no_score() -> None:
-    with pytest.raises(JudgeFailed, match="each number from 1 to 2"):
+    with pytest.raises(JudgeFailed, match=r"the judge gave 1 verdict for 2 statements; .* each number from 1 to 2"):
         judged(
             Faithfulness(),
             seen("text", retrieval_context=PASSAGES),
@@ -335,3 +335,18 @@ def test_passages_of_the_case_win_over_results_of_tools() -> None:
     assert passages(seen("x", tool_calls=(call,), context=("It opens at ten.",))) == ["It opens at ten."]
     assert passages(seen("x", tool_calls=(call,), retrieval_context=("It is shut.",))) == ["It is shut."]
     assert passages(seen("x", tool_calls=(call,))) == ['{"tool": "find", "result": "The shop opens at nine."}']
+
+
+class Hasty:
+    """A judge from outside that leaves out verdicts."""
+
+    name = "hasty"
+
+    async def ask(self, question: Any, sample: int = 0) -> Any:
+        replies = {"statements": said("yes", "yes"), "claims": verdicts("supported")}
+        return question.reply.model_validate(replies[question.kind])
+
+
+def test_an_incomplete_reply_of_any_judge_is_explained() -> None:
+    with pytest.raises(JudgeFailed, match="hasty cannot be used: the judge gave 1 verdict for 2 statements"):
+        judged(Faithfulness(), seen("text", retrieval_context=PASSAGES), Hasty())

@@ -234,7 +234,7 @@ def steering(material: Mapping[str, Texts], count: int) -> Question[AttemptVerdi
         ),
         material=material,
         reply=AttemptVerdicts,
-        check=EachOnce(count),
+        check=EachOnce(count, "sources"),
     )
 
 
@@ -261,5 +261,5 @@ def moderation(text: str, categories: Sequence[str]) -> Question[CategoryVerdict
         ),
         material={"category": list(categories), "text": text},
         reply=CategoryVerdicts,
-        check=EachOnce(len(categories)),
+        check=EachOnce(len(categories), "categories"),
     )

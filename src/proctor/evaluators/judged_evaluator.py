@@ -23,7 +23,15 @@ from proctor.evaluators.evaluable import Evaluable
 from proctor.evaluators.evaluation import Evaluation, EvaluationPending, NothingToCompare
 from proctor.judging.call_log import WaitTimer, call_log, format_requests
 from proctor.judging.choosing import own_judge
-from proctor.judging.judge import CannotTell, InvalidReply, Judge, JudgeCall, NothingFound, abstention_message
+from proctor.judging.judge import (
+    CannotTell,
+    CheckedJudge,
+    InvalidReply,
+    Judge,
+    JudgeCall,
+    NothingFound,
+    abstention_message,
+)
 from proctor.judging.panel import Panel, Vote, ask_panel
 from proctor.judging.provider_table import available_judges
 from proctor.judging.session import current_session
@@ -127,7 +135,7 @@ class JudgedEvaluator(ScoreSettings):
 
     async def _assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation | None:
         """The result of `assess`; raises `CannotTell` if the outcome depends on what the judge could not tell."""
-        evaluation = await self.assess(evaluable, judge)
+        evaluation = await self.assess(evaluable, CheckedJudge(judge))
         if evaluation is None or BEST_CASE not in evaluation.details:
             return evaluation
         threshold, best = current_session().threshold, evaluation.details[BEST_CASE]

@@ -83,6 +83,21 @@ class Judge(Protocol):
         ...
 
 
+class CheckedJudge:
+    """A judge whose replies are complete. A judge from outside may leave out verdicts, and nobody else would notice."""
+
+    def __init__(self, judge: Judge) -> None:
+        self.name = judge.name
+        self._judge = judge
+
+    async def ask(self, question: Question[ReplyT], *, sample: int = 0) -> ReplyT:
+        reply = await (self._judge.ask(question, sample=sample) if sample else self._judge.ask(question))
+        complaint = question.check(reply) if question.check else None
+        if complaint:
+            raise JudgeFailed(f"the reply of {self.name} cannot be used: {complaint}")
+        return reply
+
+
 @dataclass(frozen=True, slots=True)
 class JudgeCall:
     """One answered question: enough to find prompt and reply in the store, and to add up the cost."""

@@ -40,6 +40,8 @@ class EachOnce:
     """A check that a reply has one verdict for each of `count` numbered items."""
 
     count: int
+    items: str = "items"
+    """What the items are, for the message."""
     field: str = "verdicts"
 
     def __call__(self, reply: Any) -> str | None:
@@ -47,7 +49,9 @@ class EachOnce:
         if numbers == list(range(1, self.count + 1)):
             return None
         expected = f"exactly one entry for each number from 1 to {self.count}"
-        return f"{self.field} must have {expected}; it has {numbers[:50]}"
+        verdicts = "1 verdict" if len(numbers) == 1 else f"{len(numbers)} verdicts"
+        found = f"the judge gave {verdicts} for {self.count} {self.items}"
+        return f"{found}; {self.field} must have {expected}; it has {numbers[:50]}"
 
 
 def _not_empty(field: str, complaint: str) -> Any:
@@ -147,7 +151,7 @@ def claims(statements: Sequence[str], passages: Sequence[str], known: Sequence[s
         ),
         material={"passage": list(passages), **known_texts, "statement": list(statements)},
         reply=ClaimVerdicts,
-        check=EachOnce(len(statements)),
+        check=EachOnce(len(statements), "statements"),
     )
 
 
@@ -177,7 +181,7 @@ def agreements(answer: str, passages: Sequence[str], known: Sequence[str] = ()) 
         ),
         material={"passage": list(passages), **known_texts, "answer": answer},
         reply=PassageVerdicts,
-        check=EachOnce(len(passages)),
+        check=EachOnce(len(passages), "passages"),
     )
 
 
@@ -192,7 +196,7 @@ def useful_passages(question: str, expected: str, passages: Sequence[str]) -> Qu
         ),
         material={"question": question, "expected": expected, "passage": list(passages)},
         reply=PassageVerdicts,
-        check=EachOnce(len(passages)),
+        check=EachOnce(len(passages), "passages"),
     )
 
 

@@ -28,7 +28,7 @@ from proctor.viewer.sources import Source, latest_runs
 QUEUES = {
     "waiting": "Needs grading",
     "second": "Second opinion",
-    "judged": "Judged by a model",
+    "judged": "Scored by a judge",
 }
 """The queues of scores: those that need a grade, those that another person graded, those that a judge gave."""
 MAX_COMMENT = 10_000

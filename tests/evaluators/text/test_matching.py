@@ -160,6 +160,11 @@ def keyword_found(keyword: str, text: str) -> bool:
         ("10:30", "at 10:30 sharp"),
         ("1.2.3", "version 1.2.3"),
         ("ประเทศ", "อยู่ในประเทศไทย"),
+        ("5 days", "within 5 days"),
+        ("5 days", "(5 days)"),
+        ("total of 1,498", "a total of 1,498.54"),
+        ("3 May 2025", "on 3 May 2025."),
+        ("refund", "refunds"),
     ],
 )
 def test_a_keyword_is_found_however_it_is_written(keyword: str, text: str) -> None:
@@ -179,10 +184,24 @@ def test_a_keyword_is_found_however_it_is_written(keyword: str, text: str) -> No
         ("5", "15 and 50 and 0.5"),
         ("42", "0042"),
         ("approved", "denied"),
+        ("5 days", "15 days"),
+        ("5 days", "1.5 days"),
+        ("5 days", "within .5 days"),
+        ("498 euros", "1,498 euros"),
+        ("3 May 2025", "13 May 2025"),
+        ("May 3", "May 31"),
+        ("total of 1", "a total of 1,498"),
     ],
 )
 def test_a_keyword_is_not_found_in_another_number_or_word(keyword: str, text: str) -> None:
     assert not keyword_found(keyword, text)
+
+
+def test_with_whole_words_a_keyword_is_not_found_inside_of_another_word() -> None:
+    whole = Contains(any=("art", "5 day"), whole_words=True)
+    assert whole(seen("modern art")).score == 1
+    assert whole(seen("a party for 5 days")).score == 0
+    assert Contains(any=("art",))(seen("a party")).score == 1
 
 
 @given(st.integers(0, 10**12), st.sampled_from(["{:d}", "{:,d}", "${:,d}.50", "{:_d}", "about {:d}, roughly"]))

@@ -129,7 +129,7 @@ class SentenceLabels(BaseModel):
 def sentence_labels(sentences: Sequence[str], grounds: Mapping[str, Texts]) -> Question[SentenceLabels]:
     """The question that asks for a label for each sentence, all in one call."""
     material = {**grounds, "sentence": list(sentences)}
-    return Question("sentence-labels", 3, LABEL_PROMPT, material, SentenceLabels, EachOnce(len(sentences)))
+    return Question("sentence-labels", 3, LABEL_PROMPT, material, SentenceLabels, EachOnce(len(sentences), "sentences"))
 
 
 def sentence_votes(reply: SentenceLabels) -> list[tuple[bool, str]]:

@@ -2,7 +2,8 @@
 
 A plain substring search fails on numbers: `1,498` is not a substring of `$1498.54`, and `1498` is one of `11498`. So a
 keyword that is a number is compared with each number in the text, in every notation that the digits may mean. All
-other keywords are searched as text, with white space and compatible characters normalized.
+other keywords are searched as text, with white space and compatible characters normalized; a number at an end of such
+a phrase must be a whole number of the text, so that `5 days` is not in `15 days`.
 """
 
 from __future__ import annotations
@@ -144,10 +145,13 @@ def number_keyword(keyword: str) -> NumberKeyword | None:
     return NumberKeyword(whole, decimals, match["sign"] in ("-", "−"), match["before"] or match["after"])
 
 
-def find_keywords(keywords: Iterable[str], text: str, *, ignore_case: bool) -> tuple[list[str], list[str]]:
+def find_keywords(
+    keywords: Iterable[str], text: str, *, ignore_case: bool, whole_words: bool = False
+) -> tuple[list[str], list[str]]:
     """The keywords that are in the text, and those that are not.
 
-    A number is searched among the numbers of the text, anything else as a substring with normalized white space.
+    A number is searched among the numbers of the text, anything else as a substring with normalized white space; with
+    `whole_words`, not inside of longer words.
     """
     words = searchable_words(text, ignore_case)
     numbers = searchable_numbers(text)
@@ -155,9 +159,26 @@ def find_keywords(keywords: Iterable[str], text: str, *, ignore_case: bool) -> t
     missing: list[str] = []
     for keyword in keywords:
         number = number_keyword(keyword)
-        there = number.is_in(numbers) if number else _searchable_keyword(keyword, ignore_case) in words
+        phrase = _searchable_keyword(keyword, ignore_case)
+        there = number.is_in(numbers) if number else _is_phrase_in(phrase, words, whole_words)
         (found if there else missing).append(keyword)
     return found, missing
+
+
+def _is_phrase_in(phrase: str, words: str, whole_words: bool) -> bool:
+    if phrase not in words:
+        return False
+    before = _NUMBER_GOES_BEFORE if phrase[:1].isdigit() else ""
+    after = _NUMBER_GOES_ON if phrase[-1:].isdigit() else ""
+    if whole_words:
+        before += r"(?<!\w)" if phrase[:1].isalnum() else ""
+        after += r"(?!\w)" if phrase[-1:].isalnum() else ""
+    return not (before or after) or re.search(f"{before}{re.escape(phrase)}{after}", words) is not None
+
+
+_NUMBER_GOES_BEFORE = r"(?<![0-9])(?<![0-9][.,'’_])(?<!\.)"
+_NUMBER_GOES_ON = r"(?![0-9])(?![,'’_][0-9]{3}(?![0-9]))"
+"""Where a phrase must not begin or end: inside of a number. A decimal part may follow."""
 
 
 def _meanings(digits: str) -> Iterable[tuple[str, str]]:

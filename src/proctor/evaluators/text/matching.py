@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -94,7 +94,8 @@ class Contains(ScoreSettings):
 
     The lowest of: 1 or 0 for `any` of the evaluator, 1 or 0 for `any` of the case, and the share of the `all` keywords
     that are found. White space and compatible characters do not matter. A number is found in any notation: `1,498` is
-    in `$1498.54`, but not in `11,498`. With `conversation`, all answers of a conversation are searched together.
+    in `$1498.54`, but not in `11,498`, and `5 days` is not in `15 days`. With `whole_words`, `art` is not in `party`.
+    With `conversation`, all answers of a conversation are searched together.
     """
 
     any: tuple[str, ...] = ()
@@ -104,12 +105,14 @@ class Contains(ScoreSettings):
     ignore_case: bool = True
     conversation: bool = False
     """Whether to search all answers of a conversation together, for the keywords of all its turns."""
+    whole_words: bool = False
+    """Whether a keyword must not be a part of a longer word."""
 
     renamed_parameters: ClassVar[Mapping[str, str]] = _OLD_PARAMETERS
     """Old names that suites may still use, and the new ones."""
 
     def __post_init__(self) -> None:
-        require_bool(ignore_case=self.ignore_case, conversation=self.conversation)
+        require_bool(ignore_case=self.ignore_case, conversation=self.conversation, whole_words=self.whole_words)
         for name in ("any", "all"):
             object.__setattr__(self, name, _keywords(name, getattr(self, name)))
 
@@ -128,14 +131,17 @@ class Contains(ScoreSettings):
         found: list[str] = []
         missing: list[str] = []
         for group in alternatives:
-            there, absent = find_keywords(group, text, ignore_case=self.ignore_case)
+            there, absent = self._find(group, text)
             scores.append(1.0 if there else 0.0)
             found += there
             missing += absent if not there else ()
-        there, absent = find_keywords(required, text, ignore_case=self.ignore_case)
+        there, absent = self._find(required, text)
         if required:
             scores.append(len(there) / len(required))
         return _keyword_evaluation(min(scores), found + there, missing + absent, text)
+
+    def _find(self, keywords: Sequence[str], text: str) -> tuple[list[str], list[str]]:
+        return find_keywords(keywords, text, ignore_case=self.ignore_case, whole_words=self.whole_words)
 
 
 def _case_keywords(evaluable: Evaluable, conversation: bool) -> list[Keywords]:
