@@ -41,7 +41,7 @@ import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, TextIO, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, TextIO, TypeVar, cast
 
 from proctor.base.errors import UsageError, one_line
 
@@ -231,6 +231,20 @@ class Template:
 
 
 @dataclass(frozen=True, kw_only=True)
+class TestOptions:
+    """The options and subcommands of a tool's own test command, which `proctor test` understands."""
+
+    __test__: ClassVar[bool] = False
+
+    names: frozenset[str]
+    """Options that Proctor does not have: `"--parallel-test-cases"`."""
+    rewrite: str
+    """A function that takes the arguments and returns them with Proctor's options, and notes for the user."""
+    commands: Mapping[str, str] = field(default_factory=dict)
+    """Its subcommands, and what to write instead."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Plugin:
     """Everything that one tool or package adds."""
 
@@ -253,8 +267,7 @@ class Plugin:
     commands: Sequence[Command] = ()
     templates: Sequence[Template] = ()
     import_names: Mapping[str, ImportName] = field(default_factory=dict)
-    option_hints: Mapping[str, str] = field(default_factory=dict)
-    """The tool's command-line options and what to write instead: `"--parallel-test-cases"`: `"write -j N"`."""
+    test_options: TestOptions | None = None
 
 
 class PluginError(UsageError):

@@ -17,6 +17,7 @@ from opentelemetry.sdk.trace import TracerProvider
 
 from proctor.tracing.capture import capture_traces, collect_spans, suppress_tracing
 from proctor.tracing.observe import observe, start_observation
+from proctor.tracing.otel import own_provider
 from proctor.tracing.spans import LLMSpan, ObserveSpan, build_tree
 
 tracer = trace.get_tracer("an.application")
@@ -266,3 +267,10 @@ inner, outer = handler.spans
 print(isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider), inner.parent_span_id == outer.span_id)
 """
     assert run(OWN_PROVIDER + program) == "True True\n"
+
+
+def test_a_span_of_a_long_conversation_loses_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    span = own_provider().get_tracer("t").start_span("model")
+    span.set_attributes({f"llm.input_messages.{number}": "hi" for number in range(1000)})
+    assert len(span.attributes) == 1000  # type: ignore[attr-defined]
+    assert caplog.records == []

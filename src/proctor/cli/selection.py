@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -48,6 +49,8 @@ class CaseSelection:
     suites: tuple[str, ...] = ()
     """The values of `--suite`: names of suites."""
     last_failed: bool = False
+    limit: int | None = None
+    """The value of `--limit`: only the first of the cases that everything else selects."""
     places: tuple[str, ...] = ()
     """Paths that name one case: `suite.yaml::case-id`."""
 
@@ -74,7 +77,11 @@ class CaseSelection:
             check_names((*self.ids, *self.places), ((s.name, s.path, case.id) for s in suites for case in s.cases))
         words = None if self.words is None else parse_expression(self.words)
         addresses = _last_failed(store) if self.last_failed and store is not None else None
-        return CaseFilter(words, parse_tags(self.tags), addresses, self.ids, self.places, frozenset(self.suites))
+        fits = CaseFilter(words, parse_tags(self.tags), addresses, self.ids, self.places, frozenset(self.suites))
+        if self.limit is None or suites is None:
+            return fits
+        selected = ((suite.name, case.id) for suite in suites for case in suite.cases if fits(suite, case))
+        return replace(fits, addresses=frozenset(islice(selected, self.limit)))
 
     def in_run(self, run: Run) -> Callable[[str, Case], bool] | None:
         """The same for a stored run: a filter by the name of the suite and the case. Raises `UsageError` as well."""
@@ -98,13 +105,14 @@ def case_selection(
     tags: bool = True,
     suites: bool = False,
     last_failed: bool = False,
+    limit: bool = False,
     verb: str = "Use",
 ) -> Callable[[F], F]:
     """The options that select cases; the command gets `selection`, a `CaseSelection`.
 
     `verb` says in the help what the command does with the cases.
     """
-    enabled = {"ids": ids, "words": words, "tags": tags, "suites": suites, "last_failed": last_failed}
+    enabled = {"ids": ids, "words": words, "tags": tags, "suites": suites, "last_failed": last_failed, "limit": limit}
     options = {name: item for name, item in _options(verb).items() if enabled[name]}
 
     def decorate(command: F) -> F:
@@ -165,6 +173,14 @@ def _options(verb: str) -> dict[str, Callable[[Any], Any]]:
             group=SELECT_CASES,
             is_flag=True,
             help=f"{verb} only cases that did not pass in the latest run.",
+        ),
+        "limit": option(
+            "--limit",
+            "selected_limit",
+            group=SELECT_CASES,
+            type=click.IntRange(min=1),
+            metavar="N",
+            help=f"{verb} only the first N of these cases.",
         ),
     }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -56,16 +56,23 @@ T = TypeVar("T", Suite, Case, Turn)
 
 
 class TestCommand(DocumentedCommand):
-    """The `test` command; for an option of another tool, its error says what to write instead."""
+    """The `test` command. It accepts options of another tool's command, and points to ours for its subcommands."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        tools = [(plugin.name, plugin.test_options) for plugin in shipped_plugins() if plugin.test_options is not None]
+        for tool, options in tools:
+            if args and args[0] in options.commands and not Path(args[0]).exists():
+                raise click.UsageError(f"`{args[0]}` is a command of {tool} test; {options.commands[args[0]]}", ctx)
         try:
-            return super().parse_args(ctx, args)
+            return super().parse_args(ctx, list(args))
         except click.NoSuchOption as error:
-            name = error.option_name
-            for plugin in shipped_plugins():
-                if hint := plugin.option_hints.get(name):
-                    raise click.UsageError(f"{name} is an option of {plugin.name} test; {hint}", ctx) from None
+            for _, options in tools:
+                if error.option_name in options.names:
+                    rewrite: Callable[[list[str]], tuple[list[str], list[str]]] = load_target(options.rewrite)
+                    rewritten, notes = rewrite(args)
+                    for note in notes:
+                        say(f"note: {note}", err=True)
+                    return super().parse_args(ctx, rewritten)
             raise
 
 
@@ -174,7 +181,7 @@ class TestOptions:
     ),
 )
 @paths_argument()
-@case_selection(last_failed=True, verb="Run")
+@case_selection(last_failed=True, limit=True, verb="Run")
 @option(
     "--agent",
     "agents",

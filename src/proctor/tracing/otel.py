@@ -24,7 +24,7 @@ from typing import Any
 
 from opentelemetry import context as otel_context
 from opentelemetry import trace
-from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
+from opentelemetry.sdk.trace import ReadableSpan, SpanLimits, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace import Span as SdkSpan
 from opentelemetry.sdk.trace.sampling import ALWAYS_ON
 
@@ -51,8 +51,13 @@ def attach() -> None:
 
 @functools.cache
 def own_provider() -> TracerProvider:
-    """The provider for instrumentations that Proctor enables; it records every span, whatever the sampling is."""
-    provider = TracerProvider(sampler=ALWAYS_ON, shutdown_on_exit=False)
+    """The provider for instrumentations that Proctor enables; it records every span, whatever the sampling is.
+
+    Instrumentations write each message of a conversation into attributes. By default a span has 128 of them, and
+    OpenTelemetry drops the rest with a warning for each.
+    """
+    limits = SpanLimits(max_attributes=SpanLimits.UNSET, max_span_attributes=SpanLimits.UNSET)
+    provider = TracerProvider(sampler=ALWAYS_ON, shutdown_on_exit=False, span_limits=limits)
     provider.add_span_processor(_LISTENER)
     return provider
 

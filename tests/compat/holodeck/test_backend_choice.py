@@ -36,7 +36,9 @@ def everything_installed(monkeypatch: pytest.MonkeyPatch) -> None:
         (description("ollama"), "pydantic-ai"),
         (description("google"), "pydantic-ai"),
         (description("anthropic", model={"temperature": 0.9}), "pydantic-ai"),
-        (description("openai", openai={"max_turns": 3}), "pydantic-ai"),
+        (description("openai", openai={"max_turns": 3}), "openai-agents"),
+        (description("openai", openai={"fallback_model": "spare"}), "pydantic-ai"),
+        (description("anthropic", model={"temperature": 0.9}, claude={"web_search": True}), "claude-agent-sdk"),
         (description("openai", backend="pydantic-ai"), "pydantic-ai"),
     ],
 )

@@ -90,6 +90,17 @@ def test_a_tool_that_fails_tells_the_model_and_the_report(tmp_path: Path) -> Non
     assert reply.tool_calls[0].error == "ValueError: there is no such city"
 
 
+def test_an_empty_answer_is_scored_as_an_empty_answer(tmp_path: Path) -> None:
+    metrics = {"metrics": [{"type": "standard", "metric": "equality"}]}
+    with model_server(lambda talk: says("")) as server:
+        [trial] = run_project(
+            tmp_path, server.url, evaluations=metrics, test_cases=[{"input": "Oslo", "ground_truth": "done"}]
+        ).trials
+    assert trial.outcome == "failed"
+    assert trial.replies[0].text == ""
+    assert trial.scores[0].reasoning == 'expected "done", got ""'
+
+
 def test_invalid_arguments_are_reported_to_the_model_which_may_try_again(tmp_path: Path) -> None:
     def script(talk: Conversation) -> TextReply | ToolCallReply:
         if talk.asked.number == 0:

@@ -291,7 +291,7 @@ SECTIONS = (
     "# Test Report: desk",
     "- **Configuration:** `",
     "- **Generated:** ",
-    "- **Version:** proctor ",
+    "- **HoloDeck Version:** proctor ",
     "- **Environment:** Python ",
     "## Summary",
     "| Total Tests | 2 |",

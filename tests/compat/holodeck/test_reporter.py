@@ -43,7 +43,7 @@ def test_the_report_of_a_stored_run_is_a_test_report(tmp_path: Path) -> None:
     (tmp_path / "agent.yaml").write_text(yaml.safe_dump(FILE))
     run, _ = run_suites(RunRequest(load([tmp_path / "agent.yaml"]), store=tmp_path / "store"))
     out = io.StringIO()
-    [reporter] = PLUGIN.reporters
+    reporter, _ = PLUGIN.reporters
     load_target(reporter.write)(run, verdict(run), out)
     report = TestReport.model_validate(json.loads(out.getvalue()))
     one, talk = report.results

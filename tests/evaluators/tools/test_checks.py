@@ -70,7 +70,10 @@ def test_a_count_is_the_least_number_of_calls() -> None:
     expected = [ExpectedCall("a", count=2)]
     assert [ExpectedTools()(seen(expected, *["a"] * times)).score for times in (1, 2, 3)] == [0.0, 1.0, 1.0]
     evaluation = ExpectedTools()(seen(expected, "a", "b"))
-    assert evaluation.reasoning == "0 of 1 expected tools were called as expected: missing a; also called b()"
+    assert (
+        evaluation.reasoning
+        == "0 of 1 expected tools were called as expected: expected 2 calls of a, got 1; also called b()"
+    )
 
 
 def test_a_count_that_cannot_be_met_leaves_its_calls_to_others() -> None:

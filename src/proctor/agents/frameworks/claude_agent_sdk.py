@@ -150,6 +150,8 @@ def _reply(session: ClaudeSession, result: Any, model_calls: int, problem: str |
         raise AgentFailed(
             f"the case mocks {', '.join(session.denied)}, which Claude Code runs itself, so the call was denied"
         )
+    if result.subtype == "error_max_turns":
+        raise AgentFailed(f"no answer after {result.num_turns} turns, the limit that max_turns sets")
     if result.is_error or problem in ("authentication_failed", "billing_error"):
         reason = result.result or "; ".join(result.errors or ()) or "no reason was given"
         raise AgentFailed(f"{result.subtype}: {reason}", diagnosis=diagnose_result(result, problem))

@@ -40,6 +40,8 @@ class OpenAiAgents(Adapter):
 
     name, title, packages, modules = "openai_agents", "the OpenAI Agents SDK", ("openai-agents",), ("agents",)
     takes = "an Agent"
+    max_turns: int | None = None
+    """How many times the model is asked for one answer; None for the SDK's limit."""
 
     @classmethod
     def accepts(cls, target: Any) -> bool:
@@ -73,7 +75,8 @@ class OpenAiAgents(Adapter):
             raise AgentFailed(str(error)) from None
 
     async def send(self, session: OpenAiSession, turn: Turn, recorder: TurnRecorder) -> Reply:
-        result = await _run(session, [*session.items, {"role": "user", "content": as_text(turn)}], recorder)
+        messages = [*session.items, {"role": "user", "content": as_text(turn)}]
+        result = await _run(session, messages, recorder, self.max_turns)
         if result.interruptions:
             waiting = ", ".join(str(item.name) for item in result.interruptions)
             raise AgentFailed(f"waits for a person to approve {waiting}; calls that need approval are not supported")
@@ -90,7 +93,7 @@ class OpenAiAgents(Adapter):
         )
 
 
-async def _run(session: OpenAiSession, messages: list[Any], recorder: TurnRecorder) -> Any:
+async def _run(session: OpenAiSession, messages: list[Any], recorder: TurnRecorder, max_turns: int | None) -> Any:
     """Run the agent, with the SDK's traces to its vendor disabled, also in runs that tools start."""
     from agents import RunConfig, Runner, trace
 
@@ -101,6 +104,7 @@ async def _run(session: OpenAiSession, messages: list[Any], recorder: TurnRecord
             context=session.context,
             hooks=_hooks_class()(recorder),
             run_config=RunConfig(tracing_disabled=True),
+            **({} if max_turns is None else {"max_turns": max_turns}),
         )
 
 

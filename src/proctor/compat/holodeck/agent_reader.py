@@ -38,6 +38,8 @@ from proctor.compat.holodeck.passages import searchable_files
 from proctor.compat.holodeck.tool_reader import ToolReader, schema_problem
 from proctor.judging.providers import ModelSpec
 
+DEFAULT_MAX_TURNS = 20
+"""HoloDeck's default of `max_turns`."""
 CLAUDE_BLOCK_PROVIDERS = frozenset({"anthropic", "ollama", "bedrock"})
 OPENAI_BLOCK_PROVIDERS = frozenset({"openai", "openai-chat", "openai-responses", "azure", "azure-responses"})
 """The providers whose models the blocks `claude` and `openai` configure."""
@@ -156,7 +158,9 @@ class _AgentReader:
 
     def _vendor_options(self, model: ModelSpec, tools: Sequence[str]) -> VendorOptions:
         """The options in the block of the model's vendor; a block of another vendor is a problem."""
-        options = VendorOptions()
+        block_name = "claude" if model.provider in CLAUDE_BLOCK_PROVIDERS else "openai"
+        has_block = model.provider in CLAUDE_BLOCK_PROVIDERS | OPENAI_BLOCK_PROVIDERS
+        options = VendorOptions(DEFAULT_MAX_TURNS, block_name) if has_block else VendorOptions()
         blocks = (
             ("claude", self.agent.claude, CLAUDE_BLOCK_PROVIDERS),
             ("openai", self.agent.openai, OPENAI_BLOCK_PROVIDERS),
@@ -167,7 +171,7 @@ class _AgentReader:
             if model.provider not in providers:
                 self.problems.add((key,), f"does not apply to models of {model.provider}")
                 continue
-            options = vendor_options(block)
+            options = vendor_options(block, key)
             if not self.problems.items:
                 self._check_permissions(key, options, tools)
         return options
@@ -193,7 +197,7 @@ def _needs_claude_code(agent: AgentDescription) -> str:
     return f"needs Claude Code: pip install {CLAUDE}"
 
 
-def vendor_options(block: VendorConfig) -> VendorOptions:
+def vendor_options(block: VendorConfig, name: str) -> VendorOptions:
     """The options of a vendor's block, as the builders need them."""
     allowed, denied, thinking = None, list(block.disallowed_tools or ()), None
     if isinstance(block, ClaudeConfig):
@@ -204,7 +208,8 @@ def vendor_options(block: VendorConfig) -> VendorOptions:
         allowed = block.permissions.allowed_tools
         denied += block.permissions.disallowed_tools or ()
     return VendorOptions(
-        max_turns=block.max_turns,
+        max_turns=block.max_turns or DEFAULT_MAX_TURNS,
+        block=name,
         effort=block.effort,
         thinking_tokens=thinking,
         fallback_model=block.fallback_model,

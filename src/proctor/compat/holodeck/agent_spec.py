@@ -116,11 +116,19 @@ class VendorOptions:
     """The options in the blocks `claude` and `openai`: limits, effort and allowed tools."""
 
     max_turns: int | None = None
+    """How many times the model is asked for one answer, tool calls included."""
+    block: str = ""
+    """The block of the file, `claude` or `openai`, for messages."""
     effort: str | None = None
     thinking_tokens: int | None = None
     fallback_model: str | None = None
     allowed_tools: tuple[str, ...] | None = None
     disallowed_tools: tuple[str, ...] = ()
+
+    @property
+    def turn_limit_message(self) -> str:
+        """Why an agent that used all its turns was stopped."""
+        return f"no answer after {self.max_turns} turns; raise {self.block}.max_turns if it needs more"
 
     def allows(self, tool: str, declared: str | None = None) -> bool:
         """Whether a tool may be used, by the name the model sees or the one in the file."""

@@ -90,6 +90,5 @@ def unsupported_keys(agent: AgentDescription, backend: Backend) -> list[str]:
         requested["model.max_tokens"] = model.max_tokens not in (None, DEFAULT_MAX_TOKENS)
     else:
         vendor = agent.openai or OpenAIConfig()
-        requested["openai.max_turns"] = vendor.max_turns is not None
         requested["openai.fallback_model"] = vendor.fallback_model is not None
     return [name for name, is_requested in requested.items() if is_requested]

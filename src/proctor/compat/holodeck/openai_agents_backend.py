@@ -10,10 +10,13 @@ from typing import Any
 
 from proctor.agents.agent import Agent
 from proctor.agents.frameworks import FrameworkAgent
-from proctor.agents.frameworks.openai_agents import OpenAiAgents, ReportingInvoker
+from proctor.agents.frameworks.openai_agents import OpenAiAgents, OpenAiSession, ReportingInvoker
+from proctor.agents.reply import Reply
 from proctor.agents.tools import InvalidArguments
+from proctor.agents.turn_recorder import TurnRecorder
 from proctor.base.errors import AgentFailed, one_line
 from proctor.base.json_data import Json, to_text
+from proctor.cases.suite import Turn
 from proctor.compat.holodeck.agent_spec import AgentSpec, McpSpec, VendorOptions, no_answer_message
 from proctor.compat.holodeck.tool_reader import schema_error
 from proctor.compat.holodeck.tools import AgentTool, Ask, build_tools
@@ -37,7 +40,24 @@ async def build_agent(spec: AgentSpec) -> AsyncIterator[Agent]:
             mcp_config={"include_server_in_tool_names": True},
             output_type=None if spec.response_schema is None else _output_schema(spec.response_schema),
         )
-        yield FrameworkAgent(OpenAiAgents(target), spec.name, spec.fingerprint)
+        yield FrameworkAgent(_DescribedAdapter(target, spec.vendor_options), spec.name, spec.fingerprint)
+
+
+class _DescribedAdapter(OpenAiAgents):
+    """An adapter with the limit of turns in the file."""
+
+    def __init__(self, target: Any, options: VendorOptions) -> None:
+        super().__init__(target)
+        self.max_turns = options.max_turns
+        self._options = options
+
+    async def send(self, session: OpenAiSession, turn: Turn, recorder: TurnRecorder) -> Reply:
+        from agents.exceptions import MaxTurnsExceeded
+
+        try:
+            return await super().send(session, turn, recorder)
+        except MaxTurnsExceeded:
+            raise AgentFailed(self._options.turn_limit_message) from None
 
 
 async def _model(spec: ModelSpec, stack: AsyncExitStack) -> Any:

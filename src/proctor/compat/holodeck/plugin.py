@@ -7,7 +7,7 @@ from pathlib import Path
 from proctor.base.json_data import Json
 from proctor.compat.holodeck._index import EVALUATORS
 from proctor.compat.holodeck.metric_names import RAG, STANDARD
-from proctor.plugins import AgentKind, Format, ImportName, JudgeSpelling, Plugin, Reporter, Template
+from proctor.plugins import AgentKind, Format, ImportName, JudgeSpelling, Plugin, Reporter, Template, TestOptions
 
 _AGENT_KEYS = frozenset("model instructions evaluations execution agent".split())
 _TEST_KEYS = frozenset("ground_truth expected_tools turns retrieval_context turn_config".split())
@@ -34,10 +34,6 @@ def refusal(data: Json) -> str | None:
         return "describes an agent without tests; add 'test_cases' or 'test_cases_file'"
     return None
 
-
-_REPORTS = "--json FILE, --md FILE, --html FILE or --junit FILE"
-_SELECT = "select cases with -k EXPR or --tag TAG, or stop early with --maxfail N"
-_INGEST = "every run reads the source files of an agent again; remove the option"
 
 PLUGIN = Plugin(
     name="holodeck",
@@ -76,7 +72,12 @@ PLUGIN = Plugin(
             name="holodeck",
             help="HoloDeck's TestReport as JSON.",
             write="proctor.compat.holodeck.reporter:write",
-        )
+        ),
+        Reporter(
+            name="holodeck-md",
+            help="HoloDeck's TestReport as Markdown.",
+            write="proctor.compat.holodeck.reporter:write_markdown",
+        ),
     ],
     templates=[
         Template(
@@ -94,13 +95,13 @@ PLUGIN = Plugin(
             page="docs/holodeck.md",
         )
     },
-    option_hints={
-        "--limit": _SELECT,
-        "-n": _SELECT,
-        "--force-ingest": _INGEST,
-        "-f": _INGEST,
-        "--output": f"write reports with {_REPORTS}",
-        "--format": f"choose the format with {_REPORTS}",
-        "--parallel-test-cases": "use --parallel N, or -j N",
-    },
+    test_options=TestOptions(
+        names=frozenset({"--output", "--format", "-n", "--parallel-test-cases", "--force-ingest", "-f"}),
+        rewrite="proctor.compat.holodeck.command_line:rewrite_options",
+        commands={
+            "run": "name the file right after `test`: proctor test agent.yaml",
+            "view": "see stored runs in a browser with: proctor view",
+            "optimize": "Proctor does not optimize; compare two versions of an agent with --against",
+        },
+    ),
 )

@@ -51,26 +51,46 @@ async def build_agent(spec: AgentSpec) -> AsyncIterator[Agent]:
         if spec.response_schema is not None:
             agent.output_validator(_schema_validator(spec))
         await stack.enter_async_context(agent)
-        yield FrameworkAgent(_DescribedAdapter(_with_turn_limit(agent, spec), spec.model), spec.name, spec.fingerprint)
+        yield FrameworkAgent(_DescribedAdapter(_with_turn_limit(agent, spec), spec), spec.name, spec.fingerprint)
 
 
 class _DescribedAdapter(PydanticAi):
-    """An adapter for which an unreachable model service is an infrastructure error."""
+    """An adapter for which an unreachable model service is an infrastructure error, and no answer is an empty one."""
 
-    def __init__(self, target: Any, model: ModelSpec) -> None:
+    def __init__(self, target: Any, spec: AgentSpec) -> None:
         super().__init__(target)
-        self._model = model
+        self._model = spec.model
+        self._options = spec.vendor_options
 
     async def send(self, session: PydanticAiSession, turn: Turn, recorder: TurnRecorder) -> Reply:
-        from pydantic_ai.exceptions import FallbackExceptionGroup, ModelAPIError
+        from pydantic_ai import capture_run_messages
+        from pydantic_ai.exceptions import (
+            FallbackExceptionGroup,
+            ModelAPIError,
+            UnexpectedModelBehavior,
+            UsageLimitExceeded,
+        )
 
         try:
-            return await super().send(session, turn, recorder)
+            with capture_run_messages() as messages:
+                return await super().send(session, turn, recorder)
+        except UsageLimitExceeded:
+            raise AgentFailed(self._options.turn_limit_message) from None
+        except UnexpectedModelBehavior:
+            if not _is_empty_answer(messages):
+                raise
+            return Reply("")
         except (ModelAPIError, FallbackExceptionGroup) as error:
             last: Any = error.exceptions[-1] if isinstance(error, FallbackExceptionGroup) else error
             failure = endpoint_failure(last)
             words = mask(f"{self._model.name} {failure}", [self._model.api_key or ""])
             raise AgentFailed(words, diagnosis=failure.diagnosis) from None
+
+
+def _is_empty_answer(messages: list[Any]) -> bool:
+    """Whether the model's last message has neither words nor calls; the library asks again, and then gives up."""
+    last = next((message for message in reversed(messages) if message.kind == "response"), None)
+    return last is not None and not any(getattr(p, "content", "") or p.part_kind == "tool-call" for p in last.parts)
 
 
 async def _model(spec: AgentSpec, stack: AsyncExitStack) -> tuple[Any, Any]:

@@ -171,7 +171,7 @@ def _header(report: TestReport) -> str:
         f"# Test Report: {inline(report.agent_name)}\n",
         f"- **Configuration:** {code(report.agent_config_path)}",
         f"- **Generated:** {inline(report.timestamp)}",
-        f"- **Version:** {inline(report.holodeck_version)}",
+        f"- **HoloDeck Version:** {inline(report.holodeck_version)}",
     ]
     environment = [report.environment[key] for key in ("python_version", "os") if key in report.environment]
     if environment:

@@ -6,9 +6,16 @@ import json
 from typing import TextIO
 
 from proctor.base.json_data import to_json
+from proctor.compat.holodeck.report import generate_markdown_report
 from proctor.compat.holodeck.result_builder import build_report
 from proctor.results.run import Run
 from proctor.results.verdict import RunVerdict
+
+
+def write_markdown(run: Run, verdict: RunVerdict, out: TextIO) -> None:
+    """Write the reports of all suites as Markdown, one after the other."""
+    reports = [generate_markdown_report(build_report(run, verdict, info.name)) for info in run.suites]
+    out.write("\n".join(reports))
 
 
 def write(run: Run, verdict: RunVerdict, out: TextIO) -> None:

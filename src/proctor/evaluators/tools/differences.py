@@ -36,11 +36,18 @@ class Differences:
 
     def explain(self, *, extra_allowed: bool = False) -> str:
         """All differences in one line, the most serious first."""
-        phrases = [f"missing {times(expected_text(self.expected[i]), n)}" for i, n in self.missing.items()]
+        phrases = [self._missing_call(index, count) for index, count in self.missing.items()]
         phrases += self._calls("also called" if extra_allowed else "extra", self.extra)
         phrases += self._calls("out of order", [column for _, column in self.out_of_order])
         phrases += [f"{self.actual[column].name}: {', '.join(why)}" for _, column, why in self.different]
         return one_line(phrases)
+
+    def _missing_call(self, index: int, count: int) -> str:
+        """`missing pay()`, or if some of several expected calls were made: `expected 3 calls of pay, got 2`."""
+        call, text = self.expected[index], expected_text(self.expected[index])
+        if call.count > count:
+            return f"expected {call.count} calls of {text}, got {call.count - count}"
+        return f"missing {times(text, count)}"
 
     def details(self, *, extra_allowed: bool = False, places: Sequence[int] | None = None) -> dict[str, Any]:
         """All differences as plain data. `places` has the original index of each call, if some were ignored."""
