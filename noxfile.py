@@ -34,6 +34,8 @@ VARYING = ["agents", "api", "base", "results", "running", "tracing"]
 FRAMEWORKS = {adapter.name: list(adapter.packages) for adapter in shipped_adapters()}
 """What each adapter is tested with. Some of these packages cannot be installed together."""
 FRAMEWORKS["agno"].append("openai")  # its tests use a model of OpenAI's client
+FRAMEWORKS["agno"] += ["litellm", "boto3", "grpcio", "requests"]  # for the exceptions of these clients
+FRAMEWORKS["langchain"].append("langchain-openai")  # for the exceptions of a model
 del FRAMEWORKS["pydantic_ai"]  # part of `.venv`, so its tests are among the others
 USUAL = ("google_adk", "openai_agents", "langchain")
 

@@ -140,9 +140,13 @@ _RESPONSE_TEXTS = (
         _NO_QUOTA,
     ),
 )
+_CLAUDE_CODE = re.compile(r"please run /login", re.I)
+"""What Claude Code answers if nobody is logged in."""
 _STATUS_IN_TEXT = re.compile(r"\b(?:error code|http(?:/[\d.]+)?|status(?: code)?|api error)[:= ]+(\d{3})\b", re.I)
 _RAISED_IN_TEXT = re.compile(r"^(?:[\w.]+\.)?(\w+)(?:: (.*))?$", re.S)
 _ERRNO_IN_TEXT = re.compile(r"\[Errno (\d+)\]")
+_MAX_DEPTH = 12
+"""How deep error codes are searched in a response."""
 _BUGS = (AssertionError, AttributeError, LookupError, NameError, TypeError, ArithmeticError, SyntaxError)
 
 
@@ -489,7 +493,10 @@ def _of_key(error: BaseException) -> Diagnosis:
     if isinstance(error, KeyError):  # `os.environ["OPENAI_API_KEY"]`, not a key of the agent's own data
         is_variable = not is_users and _KEY_VARIABLE.fullmatch(text) and not os.environ.get(text)
         return _permanent(f"{text} is not set") if is_variable else AGENT
-    cause = _missing_variable(text) if is_users else _cause_in_text(text)  # the agent's words are about its own work
+    if not is_users:
+        cause = _cause_in_text(text)
+    else:  # the agent's own words are about its own work, but for those that it can only repeat
+        cause = _NOT_LOGGED_IN if _CLAUDE_CODE.search(text) else _missing_variable(text)
     return _permanent(cause) if cause else AGENT
 
 
@@ -540,13 +547,13 @@ def _entries(content: Any, depth: int) -> Iterator[tuple[str, str]]:
     """Every string in a response with its key; a response that is text has the key ""."""
     if isinstance(content, str):
         yield "", content[:2000]
-    elif depth < 6 and isinstance(content, Mapping):
+    elif depth < _MAX_DEPTH and isinstance(content, Mapping):
         for key, value in list(content.items())[:100]:
             if isinstance(value, str):
                 yield str(key), value[:2000]
             else:
                 yield from _entries(value, depth + 1)
-    elif depth < 6 and isinstance(content, (list, tuple)):
+    elif depth < _MAX_DEPTH and isinstance(content, (list, tuple)):
         for item in content[:100]:
             yield from _entries(item, depth + 1)
 
