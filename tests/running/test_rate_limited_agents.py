@@ -60,6 +60,6 @@ def test_waiting_for_the_rate_limit_is_not_the_agents_time() -> None:
             raise Busy(1.3)
         return question
 
-    conversation = Case("c", tuple(Turn(question, Expected(output=question)) for question in "ab"))
+    conversation = Case(id="c", turns=tuple(Turn(question, Expected(output=question)) for question in "ab"))
     run_, _ = run(suite([conversation], timeout=1.0), agent=agent, backoff=0.5)
     assert [trial.outcome for trial in run_.summaries] == [Outcome.PASSED]

@@ -154,7 +154,7 @@ def test_the_later_turn_of_a_conversation_waits_for_the_rate_limit_in_its_sessio
         return question
 
     turns = tuple(Turn(question, Expected(output=question)) for question in "ab")
-    trial = only(run(suite([Case("c", turns)], retries=1), agent=agent))
+    trial = only(run(suite([Case(id="c", turns=turns)], retries=1), agent=agent))
     assert trial.outcome is Outcome.PASSED
     assert asked == ["a", *"bbbbbb"]
 
