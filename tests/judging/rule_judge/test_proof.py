@@ -38,6 +38,7 @@ SUPPORTED = [
     ("The dose is 25 °C.", "The dose is 25 degrees Celsius."),
 ]
 CONTRADICTED = [
+    ("The package weighs 2.4 kg.", "The package weighs 24 kg."),
     ("It grew by 10% last year.", "It grew by 12% last year."),
     ("It is 5 km long.", "It is 5 miles long."),
     ("It costs 5 billion.", "It costs 5 million."),

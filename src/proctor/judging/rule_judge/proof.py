@@ -79,8 +79,8 @@ def _has_run(tokens: Tokens, claim: Tokens) -> bool:
 
 
 def _bare(text: str) -> str:
-    """The letters and digits of a text, which is the same for a copy in any language."""
-    return "".join(filter(str.isalnum, text.casefold()))
+    """A text without the differences between copies: case, white space, and marks at its ends."""
+    return " ".join(text.casefold().split()).strip(" .!?;,\"'“”*")
 
 
 def _judge_tokens(tokens: Tokens, sources: Sources, known: frozenset[str]) -> Verdict:
