@@ -436,8 +436,8 @@ def _json_records(
     scalars = {key: item for key, item in value.items() if not isinstance(item, (dict, list)) and item is not None}
     naming = [key for key, item in scalars.items() if _NAMING.search(key) and not isinstance(item, (bool, float))]
     first = next(iter(scalars), "")
-    if not naming and first and all(each.kind in ("id", "name") for each in _cell(str(scalars[first]), "", names)):
-        naming = [first]
+    if not naming and isinstance(scalars.get(first), str):
+        naming = [first] if all(each.kind in ("id", "name") for each in _cell(scalars[first], "", names)) else []
     own = tuple(_cell(str(scalars[key]), "", names) for key in naming)
     type_words = types | {token.key for key in naming for token in read(_label_words(key).lower())}
     fields = [(key, item) for key, item in scalars.items() if key != "tool"]
