@@ -180,3 +180,24 @@ def test_the_shells_folders_are_no_secrets(monkeypatch: pytest.MonkeyPatch) -> N
     assert not is_secret_variable("OLDPWD", "/home/ada/older-folder")
     text = mask("in relative-folder-1 or /home/ada/older-folder with hunter2hunter2")
     assert text.startswith("in relative-folder-1 or /home/ada/older-folder with [secret: ")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("MODEL", "gpt-4o-mini-2024-07-18"),
+        ("BEDROCK", "us.anthropic.claude-3-5-sonnet-20241022-v2:0"),
+        ("IMAGE", "ghcr.io/acme/support-desk:1.12.3"),
+        ("BASE", "python:3.11-slim-bookworm"),
+        ("SINCE", "2026-11-18T10:48:35Z"),
+        ("CLUSTER", "gke_acme-prod-17_europe-west3_main-2"),
+        ("HALL", "Production-Hall"),
+    ],
+)
+def test_names_of_things_in_an_env_file_are_no_secrets(name: str, value: str) -> None:
+    assert not is_secret_variable(name, value)
+
+
+@pytest.mark.parametrize("value", ["zQ8vR2mK4tX9wL1p", "a1b2c3-d4e5f6-g7h8i9-j0k1l2", "tR9#kP2$vL8@qW5!zX"])
+def test_random_values_in_an_env_file_are_secrets_whatever_their_name(value: str) -> None:
+    assert is_secret_variable("ACME", value)

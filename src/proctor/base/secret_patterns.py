@@ -43,6 +43,8 @@ _CONFIG_NAME = re.compile(
 _ORDINARY_NAME = re.compile(r"(file|path|dir|folder|name|url|uri|endpoint|region|type|count|limit|size|sock)$")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _UUID = re.compile(r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}")
+_PART = r"(?:[A-Za-z]{1,20}|[A-Za-z]{4,20}[0-9]{1,2}|[0-9]{1,8}|[A-Za-z0-9]{1,3}|[0-9]{4}-?[0-9]{2}-?[0-9]{2}T[0-9]{2})"
+_WORDS_AND_NUMBERS = re.compile(rf"{_PART}(?:[-_.:/@+]{{1,3}}{_PART})+Z?")
 _PASSWORDS = ("password", "passwd", "pwd", "passphrase")
 _HINTS = tuple("passw pwd passphrase secret token key auth cookie credential bearer basic connection".split())
 """One of these is in every name of a secret and in every scheme of authorization."""
@@ -123,13 +125,17 @@ def is_secret_value(name: str, text: str, *, config_names: bool = False) -> bool
 
 
 def looks_random(value: str) -> bool:
-    """Long, of mixed characters, with more information per character than words have, and not a UUID."""
+    """Long, of mixed characters, with more information per character than words have, and neither a UUID nor a name.
+
+    Names of models, images and releases are words and numbers: `gpt-4o-mini-2024-07-18`, `ghcr.io/acme/app:1.2.3`.
+    """
     if len(value) < RANDOM_LENGTH or not any(character.isdigit() for character in value[:MAX_VALUE_LENGTH]):
         return False
     sample = value[:MAX_VALUE_LENGTH]
     counts = Counter(sample)
     entropy = -sum(count / len(sample) * math.log2(count / len(sample)) for count in counts.values())
-    return entropy >= RANDOM_ENTROPY and " " not in sample and not _UUID.fullmatch(value)
+    is_ordinary = " " in sample or _UUID.fullmatch(value) or _WORDS_AND_NUMBERS.fullmatch(value)
+    return entropy >= RANDOM_ENTROPY and not is_ordinary
 
 
 def can_be_secret(text: str, name: str) -> bool:
