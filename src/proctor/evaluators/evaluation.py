@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import numbers
 from collections.abc import Awaitable
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from typing import Any, Protocol, TypeAlias
 
-from proctor.base.json_data import to_text
+from proctor.base.json_data import UNSET, to_text
 from proctor.evaluators.evaluable import Evaluable as Evaluable
 from proctor.evaluators.evaluable import Exchange as Exchange
 from proctor.evaluators.evaluable import collapse as collapse
@@ -72,7 +74,7 @@ def to_evaluation(verdict: Any) -> Evaluation | None:
         return None
     if isinstance(verdict, Evaluation):
         return _in_range(verdict)
-    if isinstance(verdict, (bool, int, float)) or _is_number(verdict):
+    if is_real_number(verdict):
         return _in_range(Evaluation(float(verdict)))
     if _is_evaluation_like(verdict):
         details = dict(getattr(verdict, "details", None) or {})
@@ -85,20 +87,26 @@ def to_evaluation(verdict: Any) -> Evaluation | None:
     )
 
 
-def _is_number(verdict: Any) -> bool:
-    """Whether it is a number, also of other libraries (numpy, Decimal). Text and sequences are not."""
-    return hasattr(verdict, "__float__") and not hasattr(verdict, "__len__")
+def is_real_number(value: Any) -> bool:
+    """Whether it is a bool or a real number, also a Decimal, a Fraction or one of numpy.
+
+    The type decides, because a mock object has every attribute, and can be converted to 1.0.
+    """
+    kind = type(value)
+    if issubclass(kind, (numbers.Real, Decimal)):
+        return True
+    return kind.__module__ == "numpy" and kind.__name__ in ("bool", "bool_")
 
 
 def _is_evaluation_like(verdict: Any) -> bool:
-    return hasattr(verdict, "score") and hasattr(verdict, "reasoning")
+    return hasattr(verdict, "score") and isinstance(getattr(verdict, "reasoning", UNSET), (str, type(None)))
 
 
 def _in_range(evaluation: Evaluation) -> Evaluation:
     score: Any = evaluation.score
     if evaluation.passed is not None and not isinstance(evaluation.passed, bool):
         raise InvalidScore(f"returned passed={evaluation.passed!r}; it must be True, False or None")
-    if isinstance(score, str) or not hasattr(score, "__float__"):
+    if not is_real_number(score):
         raise InvalidScore(f"returned the score {score!r}; a score must be a number between 0 and 1")
     number = float(score)
     if not math.isfinite(number):

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from proctor.evaluators.evaluation import UNREADABLE, Evaluation, InvalidScore
+from proctor.evaluators.evaluation import UNREADABLE, Evaluation, InvalidScore, is_real_number
 
 OLD_SCORE_KEY = "own_score"
 """In stores of early versions: the detail with the score of an evaluator whose own `passed` decided."""
@@ -139,7 +139,7 @@ def read_result(result: Any, metric: str, *, decides: bool) -> Evaluation:
     if result.get("error") and not is_unreadable:
         raise InvalidScore(str(result["error"]))
     value = result.get("score", result.get(metric))
-    if isinstance(value, str) or not hasattr(value, "__float__"):
+    if not is_real_number(value):
         raise InvalidScore(f"returned no score under 'score' or {metric!r}")
     if not -ROUNDING_TOLERANCE <= float(value) <= 1 + ROUNDING_TOLERANCE:
         raise InvalidScore(f"returned {value!r}; a score must be a number between 0 and 1, even if marks go up to 5")
