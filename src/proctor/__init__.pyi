@@ -14,6 +14,7 @@ from proctor.api import (
     ask as ask,
     ask_async as ask_async,
     compare as compare,
+    expect as expect,
     load as load,
     run as run,
     run_async as run_async,

@@ -14,9 +14,10 @@ from proctor.agents.reply import Reply
 from proctor.base.documents import did_you_mean
 from proctor.base.errors import AgentFailed, UsageError
 from proctor.base.event_loops import is_loop_running, run_blocking
-from proctor.base.json_data import Json, to_json
+from proctor.base.json_data import UNSET, Json, Unset, to_json
 from proctor.cases.formats.loading import load as load_paths
-from proctor.cases.suite import Case, Settings, Suite, Turn
+from proctor.cases.mappings import CallLike, ContainsLike, EvaluatorLike, ExpectedLike, JudgeLike
+from proctor.cases.suite import Case, Expected, Settings, Suite, Turn
 from proctor.gate.settings import GateSettings
 from proctor.reporting.html.notebook import NotebookProgress, is_notebook
 from proctor.reporting.terminal.progress import choose_terminal
@@ -310,6 +311,35 @@ def _answer_of(run: AgentRun) -> Reply:
     if run["error"] is not None:
         raise AgentFailed(run["error"])
     return run.trial.replies[-1]
+
+
+def expect(
+    reply: Reply | str,
+    expected: ExpectedLike | None = None,
+    *,
+    output: Json | Unset = UNSET,
+    contains: ContainsLike | None = None,
+    tools: Sequence[CallLike] | None = None,
+    evaluators: Sequence[EvaluatorLike] = (),
+    judge: JudgeLike | None = None,
+) -> None:
+    """Check one reply against expectations, in the words of `Expected`.
+
+    - `reply` is what `ask` returned, or an answer as text.
+    - `expected` is the right answer, or a mapping as in a case; the other arguments are its parts.
+    - `evaluators` score the reply too; `judge` answers for those that need a model.
+
+    Raises `AssertionError` with what differs.
+
+    >>> proctor.expect("It is shipped.", contains=["shipped"])
+    """
+    __tracebackhide__ = True
+    answer = reply if isinstance(reply, Reply) else Reply(reply)
+    parts = Expected(output, contains=contains, tools=tools)
+    if expected is not None and parts:
+        raise TypeError("expect() takes expected, or its parts output, contains and tools, not both")
+    case = Case("reply", parts if expected is None else expected, evaluators=list(evaluators) or None)
+    run_for("expect", Suite("expect", [case]), lambda question: answer, {"judge": judge}).assert_passed()
 
 
 def compare(

@@ -1,5 +1,7 @@
 """A file."""
 
+from pathlib import Path
+
 import proctor
 from proctor import Suite
 
@@ -8,8 +10,10 @@ def agent(question):
     return "Your order A-17 is shipped."
 
 
-open("shop.yaml", "w").write(
-    "cases: [{id: a, input: Where is A-17?, expected: {contains: shipped}}, {id: b, input: Hi, expected: {contains: hello}}]"
-)
+Path("shop.yaml").write_text("""\
+cases:
+  - {id: a, input: Where is A-17?, expected: {contains: shipped}}
+  - {id: b, input: Hi, expected: {contains: hello}}
+""")
 assert proctor.run("shop.yaml", agent, case="a")
 assert len(Suite.load("shop.yaml").run(agent).failed) == 1
