@@ -246,11 +246,16 @@ def test_an_image_is_data_and_a_metric_that_meets_one_says_so(tmp_path: Path) ->
     local, remote = MLLMImage(url=str(tmp_path / "a.png")), MLLMImage(url="https://example.com/b.png")
     assert (local.local, local.filename, local.mimeType, local.dataBase64) == (True, "a.png", "image/png", "cG5n")
     assert (remote.local, remote.filename, remote.dataBase64) == (False, "b.png", None)
-    for wrong in ({}, {"dataBase64": "x"}, {"url": "https://example.com", "local": True}):
+    address = f"file://{tmp_path / 'a.png'}"
+    for wrong in (
+        {},
+        {"dataBase64": "x"},
+        {"url": "nowhere.png"},
+        {"url": address},
+        {"url": remote.url, "local": True},
+    ):
         with pytest.raises(ValueError, match="MLLMImage"):
             MLLMImage(**wrong)
-    with pytest.raises(FileNotFoundError):
-        MLLMImage(url="nowhere.png")
     case = LLMTestCase(input=f"What is {remote}?", actual_output="a", expected_output="a")
     with pytest.raises(UsageError, match="has an image"):
         ExactMatchMetric().measure(case)
@@ -265,6 +270,60 @@ def test_contestants_share_an_input() -> None:
         ArenaTestCase(contestants=[contestant("a", "q"), contestant("a", "q")])
     with pytest.raises(ValueError, match="same 'input'"):
         ArenaTestCase(contestants=[contestant("a", "q"), contestant("b", "other")])
+
+
+def test_calls_of_mcp_tools_are_marked() -> None:
+    server = deepeval.MCPServer(server_name="a", available_tools=[{"name": "search"}, {"x": 1}])
+    calls = [deepeval.ToolCall(name=name) for name in ("search", "local")]
+    case = LLMTestCase(input="x", actual_output="y", tools_called=calls)
+    deepeval.process_mcp_servers([case], [server])
+    assert [call.type for call in case.tools_called or ()] == [
+        deepeval.ToolCallType.MCP,
+        deepeval.ToolCallType.FUNCTION,
+    ]
+    assert case.mcp_servers == [server]
+
+
+@pytest.mark.parametrize(
+    ("roles", "units"),
+    [
+        ("uua", ["uua"]),
+        ("uaa", ["uaa"]),
+        ("uau", ["ua"]),
+        ("aua", ["aua"]),
+        ("aau", []),
+        ("uaua", ["ua", "ua"]),
+        ("", []),
+    ],
+)
+def test_exchanges_end_with_an_answer(roles: str, units: list[str]) -> None:
+    names = {"u": "user", "a": "assistant"}
+    found = deepeval.get_unit_interactions([Turn(role=names[role], content="x") for role in roles])
+    assert ["".join(turn.role[0] for turn in unit) for unit in found] == units
+
+
+def test_the_fields_of_a_test_case_can_be_checked_by_your_own_metric() -> None:
+    params = [deepeval.SingleTurnParams.INPUT, deepeval.SingleTurnParams.CONTEXT]
+    deepeval.check_llm_test_case_params(LLMTestCase(input="x", context=["c"]), params, None, None, Length())
+    with pytest.raises(deepeval.MissingTestCaseParamsError, match="Length needs context"):
+        deepeval.check_llm_test_case_params(LLMTestCase(input="x"), params, None, None, Length())
+    [copied] = deepeval.copy_metrics([ExactMatchMetric()])
+    assert copied.score is None
+
+
+def test_a_persona_describes_the_user() -> None:
+    persona = deepeval.Persona(name="Dana", characteristics="In a hurry.", voice="coral")
+    golden = deepeval.ConversationalGolden(scenario="s", persona=persona, turns=[Turn(role="user", content="Hi")])
+    assert golden.user_description == "In a hurry."
+    [case] = deepeval.convert_convo_goldens_to_convo_test_cases([golden])
+    assert case.user_description == "In a hurry."
+    [again] = deepeval.convert_convo_test_cases_to_convo_goldens([case])
+    assert again.persona == deepeval.Persona(characteristics="In a hurry.")
+    with pytest.raises(ValueError, match="conflicting"):
+        deepeval.ConversationalGolden(scenario="s", persona=persona, user_description="Calm.")
+    for wrong in ({"frequency": "always"}, {"overlap": "shout"}):
+        with pytest.raises(ValueError, match="must be"):
+            deepeval.InterruptionBehavior(**wrong)
 
 
 def test_decorators_of_a_module_leave_its_functions_as_they_are() -> None:

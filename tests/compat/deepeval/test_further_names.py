@@ -337,7 +337,7 @@ WRITTEN = {
     "scenario": "greeting",
     "turns": TURNS,
     "expected_outcome": "greeted",
-    "user_description": "Ann",
+    "user_description": "brief",
     "persona": {"characteristics": "brief"},
     "context": None,
     "expectations": None,

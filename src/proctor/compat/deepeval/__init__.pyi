@@ -18,6 +18,13 @@ from proctor.compat.deepeval.dataset import (
     EvaluationDataset as EvaluationDataset,
     Golden as Golden,
 )
+from proctor.compat.deepeval.goldens import (
+    BackgroundNoiseSettings as BackgroundNoiseSettings,
+    InterruptionBehavior as InterruptionBehavior,
+    Persona as Persona,
+    convert_convo_goldens_to_convo_test_cases as convert_convo_goldens_to_convo_test_cases,
+    convert_convo_test_cases_to_convo_goldens as convert_convo_test_cases_to_convo_goldens,
+)
 from proctor.compat.deepeval.evaluate_results import (
     AsyncConfig as AsyncConfig,
     CacheConfig as CacheConfig,
@@ -82,7 +89,11 @@ from proctor.compat.deepeval.further_names import (
     UserAppError as UserAppError,
     a_flush_traces as a_flush_traces,
     flush_traces as flush_traces,
+    check_llm_test_case_params as check_llm_test_case_params,
+    copy_metrics as copy_metrics,
     get_available_mcp_tool_names as get_available_mcp_tool_names,
+    get_unit_interactions as get_unit_interactions,
+    process_mcp_servers as process_mcp_servers,
     global_test_run_manager as global_test_run_manager,
     log_hyperparameters as log_hyperparameters,
     login as login,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import copy
 import enum
 import mimetypes
 import uuid
@@ -11,12 +12,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeVar
-from urllib.parse import unquote, urlparse
+from urllib.parse import urlparse
 
 from pydantic import AnyUrl, BaseModel
 
-from proctor.compat.deepeval.metric_base import DeepEvalError
-from proctor.compat.deepeval.test_case import LLMTestCase
+from proctor.compat.deepeval.metric_base import DeepEvalError, MissingTestCaseParamsError
+from proctor.compat.deepeval.test_case import ConversationalTestCase, LLMTestCase, ToolCallType, Turn
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -68,17 +69,23 @@ class MLLMImage:
             return
         if not self.url:
             raise ValueError("MLLMImage needs a url, or dataBase64 and mimeType")
-        is_local = not self.url.startswith(("http://", "https://"))
+        is_local = self.is_local_path(self.url)
         if self.local is not None and self.local != is_local:
-            raise ValueError(f"MLLMImage: local={self.local} does not fit the url {self.url!r}")
+            place = "local" if is_local else "remote"
+            raise ValueError(f"MLLMImage: Local path mismatch: local={self.local}, and the url {self.url!r} is {place}")
+        if not is_local and not self.url.startswith(("http://", "https://")):
+            raise ValueError(f"MLLMImage: {self.url!r} is neither a file nor an http address")
         self.local = is_local
-        path = Path(unquote(urlparse(self.url).path) if self.url.startswith(("http", "file:")) else self.url)
+        path = Path(self.url if is_local else urlparse(self.url).path)
         self.filename = path.name
         self.mimeType = mimetypes.guess_type(path.name)[0] or ("image/jpeg" if is_local else None)
         if is_local:
-            if not path.is_file():
-                raise FileNotFoundError(f"Image file not found: {path}")
             self.dataBase64 = base64.b64encode(path.read_bytes()).decode("ascii")
+
+    @staticmethod
+    def is_local_path(url: str) -> bool:
+        """Whether it is the path of a file that exists; an address such as `file:///x` is not."""
+        return "://" not in url and Path(url).is_file()
 
     def __str__(self) -> str:
         kind = "PDF" if self.mimeType == "application/pdf" else "IMAGE"
@@ -130,6 +137,48 @@ def get_available_mcp_tool_names(mcp_servers: Iterable[MCPServer] | None) -> set
     return {str(name) for name in names if name}
 
 
+def process_mcp_servers(test_cases: Iterable[Any], mcp_servers: list[MCPServer] | None = None) -> None:
+    """Mark the calls of MCP tools: those of the test case's own servers, or else of `mcp_servers`."""
+    for case in test_cases:
+        servers = case.mcp_servers or mcp_servers
+        if not servers:
+            continue
+        case.mcp_servers = servers
+        names = get_available_mcp_tool_names(servers)
+        parts = case.turns if isinstance(case, ConversationalTestCase) else [case]
+        calls = [getattr(part, name, None) or () for part in parts for name in ("tools_called", "expected_tools")]
+        for call in (call for group in calls for call in group if call.name in names):
+            call.type = ToolCallType.MCP
+
+
+def get_unit_interactions(turns: Iterable[Turn]) -> list[list[Turn]]:
+    """The exchanges of a conversation: messages of the user up to the last answer before the next message.
+
+    Messages without an answer at the end are left out.
+    """
+    units: list[list[Turn]] = [[]]
+    for turn in turns:
+        is_asked = any(earlier.role == "user" for earlier in units[-1])
+        if turn.role == "user" and is_asked and units[-1][-1].role == "assistant":
+            units.append([])
+        units[-1].append(turn)
+    return [unit for unit in units if unit and unit[-1].role == "assistant" and len({turn.role for turn in unit}) == 2]
+
+
+def check_llm_test_case_params(test_case: Any, test_case_params: Iterable[Any], *rest: Any, metric: Any = None) -> None:
+    """Raise `MissingTestCaseParamsError` if the test case lacks one of the fields; the last argument is the metric."""
+    metric = metric or next((item for item in reversed(rest) if item is not None), None)
+    missing = [param.value for param in test_case_params if getattr(test_case, param.value, None) is None]
+    if missing:
+        name = getattr(metric, "__name__", "the metric")
+        raise MissingTestCaseParamsError(f"{name} needs {' and '.join(missing)} in the test case")
+
+
+def copy_metrics(metrics: Iterable[Any]) -> list[Any]:
+    """Copies of metrics, because metrics store their results in themselves."""
+    return [copy.copy(metric) for metric in metrics]
+
+
 class TestRunManager:
     """DeepEval's manager of the upload; there is nothing to reset or to upload here."""
 
@@ -155,8 +204,11 @@ class ArenaTestCase:
     """Test cases of several agents for one input."""
 
     contestants: list[Contestant]
+    multimodal: bool = False
 
     def __post_init__(self) -> None:
+        if len(self.contestants) < 2:
+            raise ValueError("An arena test case must have at least two contestants.")
         names = [contestant.name for contestant in self.contestants]
         if len(set(names)) != len(names):
             raise ValueError("All contestant names must be unique.")

@@ -57,6 +57,7 @@ IMPORT_PATHS = (
     "test_case.arena_test_case",
     "test_case.mcp",
     "test_case.mllm_test_case",
+    "test_case.utils",
     "dataset.api",
     "dataset.types",
     "dataset.utils",

@@ -17,7 +17,7 @@ __all__, __getattr__ = unavailable_names(
         "scores speech, which Proctor does not do; score the transcript with GEval or ConversationalGEval": """
             AgentResponsivenessMetric AudioGlitchMetric AudioIntegrityMetric SpeechIntelligibilityMetric
             TranscriptionAccuracyMetric TurnTakingNaturalnessMetric VoiceConsistencyMetric VoiceNaturalnessMetric
-            VoiceReliabilityMetric Audio AudioChunk BackgroundNoiseSettings InterruptionBehavior
+            VoiceReliabilityMetric Audio AudioChunk
             AssemblyAISTTModel CartesiaSTTModel CartesiaTTSModel DeepEvalBaseSTT DeepEvalBaseTTS DeepgramSTTModel
             DeepgramTTSModel ElevenLabsSTTModel ElevenLabsTTSModel OpenAISTTModel OpenAITTSModel
             SpeechAuthError SpeechHTTPError SpeechRateLimitError""",
@@ -38,7 +38,7 @@ __all__, __getattr__ = unavailable_names(
             TurnFaithfulnessMetric""",
         "is not available; write conversations as turns, or let Proctor simulate the user, "
         "see docs/adk.md#simulated-users": """
-            ConversationSimulator SimulationNode SimulationTemplate default_simulation_node Persona""",
+            ConversationSimulator SimulationNode SimulationTemplate default_simulation_node""",
         "is not available; Proctor does not generate goldens: write cases, or turn traces into cases with "
         "`proctor trace to-case`": """
             Synthesizer Evolution PromptEvolution ContextConstructionConfig ConversationalStylingConfig
