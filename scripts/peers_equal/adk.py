@@ -16,6 +16,13 @@ TEXTS = 2_000
 JUDGED = 300
 LABELS = ("supported", "unsupported", "contradictory", "disputed", "not_applicable")
 
+RUBRICS = "rubric_based_final_response_quality_v1"
+SLOPPY_JUDGES: dict[str, Any] = {
+    "a judge that leaves out a rubric": {"metric": RUBRICS, "replies": [[True]], "items": 2},
+    "a verdict that is neither yes nor no": {"metric": RUBRICS, "replies": [["unknown", True]]},
+}
+"""Replies that are not complete, by the row of the page."""
+
 LEGACY_FILES: dict[str, Any] = {
     "rows of ADK for TypeScript": [
         {"query": "hi", "expected_tool_use": [{"name": "look", "args": {"parcelId": 7}}], "reference": "Hello"},
@@ -57,7 +64,7 @@ def compare(environment: Environment) -> Iterator[Comparison]:
         "texts": list(random_texts(TEXTS)),
         "agents": cases.cases,
         "folders": FOLDERS,
-        "judged": dict(random_judgements(JUDGED)),
+        "judged": dict(random_judgements(JUDGED)) | SLOPPY_JUDGES,
         "histories": cases.cases,
     }
     original = environment.call("adk_original.py", inputs)
@@ -68,7 +75,8 @@ def compare(environment: Environment) -> Iterator[Comparison]:
     yield compare_items("random lists of tool calls", original["trajectories"], ours["trajectories"])
     yield compare_items("random pairs of texts", original["texts"], ours["texts"])
     yield compare_items("cases with a google-adk agent", original["agents"], ours["agents"], cases.documented)
-    yield compare_items("scores from the same replies of a judge", original["judged"], ours["judged"])
+    rows = {name: name for name in SLOPPY_JUDGES}
+    yield compare_items("scores from the same replies of a judge", original["judged"], ours["judged"], rows)
     yield compare_items("folders", original["folders"], ours["folders"], {"the first fails": "a failing file"})
     empty = {name: row for name, row in cases.documented.items() if row == "a config without criteria"}
     yield compare_items("imported results", original["histories"]["results"], ours["histories"], empty)

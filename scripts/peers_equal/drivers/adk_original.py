@@ -123,7 +123,7 @@ def judged(inputs: dict[str, Any]) -> dict[str, float | None]:
 
 async def judged_score(item: dict[str, Any]) -> float | None:
     name, replies = item["metric"], item["replies"]
-    count = len(replies[0])
+    count = item.get("items", len(replies[0]))
     options = {"judge_model": "scripted-judge", "num_samples": len(replies)}
     criterion: dict[str, Any] = {"threshold": 0.5, "judge_model_options": options}
     answer = "The answer."
@@ -151,9 +151,12 @@ async def judged_score(item: dict[str, Any]) -> float | None:
     return None if result.overall_score is None else round(result.overall_score, 9)
 
 
+VERDICTS = {True: "yes", False: "no"}
+
+
 def rubric_blocks(reply: list[bool]) -> list[str]:
     return [
-        f"ID: r{number}\nProperty: Property {number} holds.\nRationale: because.\nVerdict: {'yes' if met else 'no'}"
+        f"ID: r{number}\nProperty: Property {number} holds.\nRationale: because.\nVerdict: {VERDICTS.get(met, met)}"
         for number, met in enumerate(reply)
     ]
 

@@ -11,10 +11,11 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from adk_projects import means, module_of, write_folders, write_project
+from pydantic import ValidationError
 
 import proctor
 from proctor import Reply, ToolCall
-from proctor.base.errors import ProctorError
+from proctor.base.errors import JudgeFailed, ProctorError
 from proctor.compat.adk import AgentEvaluationFailed, AgentEvaluator
 from proctor.results.store.run_files import import_file
 from proctor.results.store.store import Store
@@ -111,7 +112,13 @@ class ScriptedJudge:
         key = "label" if question.kind == "sentence-labels" else "verdict"
         values = [value if isinstance(value, str) else "yes" if value else "no" for value in reply]
         verdicts = [{"number": number, "reason": "because", key: value} for number, value in enumerate(values, 1)]
-        return question.reply.model_validate({"verdicts": verdicts})
+        try:
+            answer = question.reply.model_validate({"verdicts": verdicts})
+        except ValidationError as error:
+            raise JudgeFailed(str(error)) from None
+        if complaint := question.check(answer) if question.check else None:
+            raise JudgeFailed(complaint)
+        return answer
 
 
 def judged(inputs: dict[str, Any]) -> dict[str, float | None]:
@@ -128,7 +135,7 @@ def judged_score(item: dict[str, Any]) -> float | None:
     elif name.startswith("rubric"):
         criterion["rubrics"] = [
             {"rubric_id": f"r{number}", "rubric_content": {"text_property": f"Property {number} holds."}}
-            for number in range(len(replies[0]))
+            for number in range(item.get("items", len(replies[0])))
         ]
     eval_set = {"evalSetId": "judged", "evalCases": [text_case({"name": "Hello", "expected": "The answer."})]}
     reply = Reply(answer, (ToolCall("look", {}, {"fact": "here"}),))

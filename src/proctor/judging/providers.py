@@ -127,22 +127,26 @@ class ProviderEndpoint:
         open_model = self._models.get(loop)
         if open_model is None:
             model = build_model(self._spec)
-            itself: list[Any] = []
-            lifetime = _lifetime(model, itself)
-            itself.append(lifetime)
+            lifetime = _lifetime(model)
+            _OPEN_CLIENTS[id(model)] = lifetime
             open_model = self._models[loop] = (model, lifetime)
             await anext(lifetime)
         return open_model[0]
 
 
-async def _lifetime(model: Any, itself: list[Any]) -> AsyncIterator[None]:
-    """Keep the client open until the event loop ends, which closes its asynchronous generators.
+_OPEN_CLIENTS: dict[int, Any] = {}
+"""The lifetimes of open clients, by the id of the model. Without these references an endpoint and its client could be
+garbage collected together while their event loop goes on, as the one of a test session does, and the connections would
+never be closed."""
 
-    The list `itself` holds a reference to this generator, since the endpoint may be garbage collected earlier.
-    """
-    async with model:
-        yield
-    itself.clear()
+
+async def _lifetime(model: Any) -> AsyncIterator[None]:
+    """Keep the client open until the event loop ends, which closes its asynchronous generators."""
+    try:
+        async with model:
+            yield
+    finally:
+        _OPEN_CLIENTS.pop(id(model), None)
 
 
 def _parameters(spec: ModelSpec, for_sampling: bool) -> dict[str, Json]:
