@@ -15,10 +15,12 @@ from proctor.base.documents import did_you_mean
 from proctor.base.errors import AgentFailed, UsageError
 from proctor.base.event_loops import is_loop_running, run_blocking
 from proctor.base.json_data import UNSET, Json, Unset, to_json
+from proctor.cases.constructing import checked_arguments
 from proctor.cases.formats.loading import load as load_paths
 from proctor.cases.mappings import CallLike, ContainsLike, EvaluatorLike, ExpectedLike, JudgeLike
 from proctor.cases.suite import Case, Expected, Settings, Suite, Turn
 from proctor.gate.settings import GateSettings
+from proctor.reporting.failed_run import reply_details
 from proctor.reporting.html.notebook import NotebookProgress, is_notebook
 from proctor.reporting.terminal.progress import choose_terminal
 from proctor.results.comparison.compare import compare_runs
@@ -168,8 +170,8 @@ def _with_new_names(parameters: Mapping[str, Any], function: str) -> RunParamete
 
 
 def _warn_renamed(message: str) -> None:
-    # The frames between here and the user's call are _with_new_names, _request and run or run_async.
-    warnings.warn(message, DeprecationWarning, stacklevel=5)
+    # The frames between here and the user's call are _with_new_names, _request, run_for and run.
+    warnings.warn(message, DeprecationWarning, stacklevel=6)
 
 
 def _request(
@@ -258,11 +260,12 @@ def _one_argument(select: Callable[..., bool] | None) -> Selection | None:
     except (TypeError, ValueError):
         required = []
     if len(required) == 2:
-        warnings.warn("select is now called with the case alone", DeprecationWarning, stacklevel=5)
+        warnings.warn("select is now called with the case alone", DeprecationWarning, stacklevel=6)
         return select
     return lambda suite, case: select(case)
 
 
+@checked_arguments
 def ask(
     agent: Any,
     input: Json,  # noqa: A002  as cases call it
@@ -313,6 +316,7 @@ def _answer_of(run: AgentRun) -> Reply:
     return run.trial.replies[-1]
 
 
+@checked_arguments
 def expect(
     reply: Reply | str,
     expected: ExpectedLike | None = None,
@@ -323,25 +327,30 @@ def expect(
     evaluators: Sequence[EvaluatorLike] = (),
     judge: JudgeLike | None = None,
 ) -> None:
-    """Check one reply against expectations, in the words of `Expected`.
+    """Check one reply against expectations, in the words of a case. Raises `AssertionError` with what differs.
 
-    - `reply` is what `ask` returned, or an answer as text.
-    - `expected` is the right answer, or a mapping as in a case; the other arguments are its parts.
-    - `evaluators` score the reply too; `judge` answers for those that need a model.
+    - `reply` is what `ask` returned, or the text of an answer.
+    - `expected` is what a case has under this name: a text, or a mapping with `output`, `contains` and `tools`, which
+      can be passed by name as well.
+    - `evaluators` score the reply in addition; `judge` answers for those that need a model.
 
-    Raises `AssertionError` with what differs.
-
-    >>> proctor.expect("It is shipped.", contains=["shipped"])
+    >>> reply = proctor.ask(lambda question: "It is shipped.", "Where is A-17?")
+    >>> proctor.expect(reply, contains=["shipped"], tools=[])
     """
     __tracebackhide__ = True
-    answer = reply if isinstance(reply, Reply) else Reply(reply)
     parts = Expected(output, contains=contains, tools=tools)
     if expected is not None and parts:
         raise TypeError("expect() takes expected, or its parts output, contains and tools, not both")
+    if expected is None and not parts and not evaluators:
+        raise TypeError("expect() needs something to check: expect(reply, contains=[...])")
+    answer = reply if isinstance(reply, Reply) else Reply(reply)
     case = Case("reply", parts if expected is None else expected, evaluators=list(evaluators) or None)
-    run_for("expect", Suite("expect", [case]), lambda question: answer, {"judge": judge}).assert_passed()
+    trial = run_for("expect", Suite("expect", [case]), lambda question: answer, {"judge": judge}).trials[0]
+    if not trial.passed:
+        raise AssertionError(f"{trial.reason}\n\n{reply_details(trial)}")
 
 
+@checked_arguments
 def compare(
     before: Run | str | Path, after: Run | str | Path = "last", *, store: str | Path = ".proctor"
 ) -> Comparison:

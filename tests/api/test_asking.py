@@ -1,9 +1,10 @@
-"""`proctor.ask`: one question to an agent, with what it did on the way."""
+"""`proctor.ask` and `proctor.expect`: one question to an agent, and a check of its reply."""
 
 from __future__ import annotations
 
 import asyncio
 import time
+from typing import Any
 
 import pytest
 
@@ -45,3 +46,38 @@ def test_an_agent_that_raises_or_hangs_is_an_exception() -> None:
 def test_what_is_no_agent_is_refused() -> None:
     with pytest.raises(proctor.UsageError):
         proctor.ask(3, "Hi")
+
+
+REPLY = proctor.ask(agent, "Where is A-17?")
+
+
+def test_what_is_expected_of_a_reply_is_said_in_the_words_of_a_case() -> None:
+    proctor.expect(REPLY, "You: it is shipped.")
+    proctor.expect(REPLY, contains=["shipped"], tools=[{"name": "status", "args": {"order": "A-17"}}])
+    proctor.expect(REPLY, {"contains": {"all": ["You", "shipped"]}}, evaluators=[lambda output: len(output) < 50])
+    proctor.expect("It is shipped.", contains="shipped")
+
+
+@pytest.mark.parametrize(
+    ("checks", "parts"),
+    [
+        ({"contains": ["sorry"]}, ("sorry", "You: it is shipped.")),
+        ({"tools": []}, ("expected no tool calls", 'status(order="A-17")')),
+        ({"output": "It is lost."}, ("It is lost.",)),
+        ({"evaluators": [lambda output: "please" in output]}, ('"please" in output',)),
+        ({"evaluators": [lambda output: None]}, ("nothing was compared",)),
+    ],
+)
+def test_what_differs_is_told(checks: dict[str, Any], parts: tuple[str, ...]) -> None:
+    with pytest.raises(AssertionError) as error:
+        proctor.expect(REPLY, **checks)
+    assert all(part in str(error.value) for part in parts), error.value
+
+
+def test_a_check_that_checks_nothing_is_a_mistake() -> None:
+    with pytest.raises(TypeError, match=r"needs something to check: expect\(reply, contains="):
+        proctor.expect(REPLY)
+    with pytest.raises(TypeError, match="expected, or contains, not both"):
+        proctor.expect(REPLY, "x", contains="x")
+    with pytest.raises(TypeError, match="has no argument 'contans'; did you mean 'contains'"):
+        proctor.expect(REPLY, contans="x")  # type: ignore[call-arg]

@@ -30,3 +30,8 @@ def trial_title(trial: Trial) -> str:
 def trial_details(trial: Trial, *, verbose: bool = False) -> str:
     """Input, output, tool calls, scores and reasons in two columns."""
     return escape_control(as_text(explain(trial, FULL if verbose else BRIEF)))
+
+
+def reply_details(trial: Trial) -> str:
+    """The same for a reply whose question is not known."""
+    return escape_control(as_text([fact for fact in explain(trial, BRIEF) if fact.label != "input"]))
