@@ -77,7 +77,7 @@ def test_what_differs_is_told(checks: dict[str, Any], parts: tuple[str, ...]) ->
 def test_a_check_that_checks_nothing_is_a_mistake() -> None:
     with pytest.raises(TypeError, match=r"needs something to check: expect\(reply, contains="):
         proctor.expect(REPLY)
-    with pytest.raises(TypeError, match="expected, or contains, not both"):
+    with pytest.raises(TypeError, match="not both"):
         proctor.expect(REPLY, "x", contains="x")
     with pytest.raises(TypeError, match="has no argument 'contans'; did you mean 'contains'"):
         proctor.expect(REPLY, contans="x")  # type: ignore[call-arg]
