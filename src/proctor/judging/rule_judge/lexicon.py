@@ -48,7 +48,9 @@ FUNCTION_WORDS = (
 
 SPLITTERS = frozenset("and but while whereas although though because".split())
 """Words between two things that are both stated."""
-BLOCKERS = frozenset("or either neither nor both whether".split())
+BLOCKERS = frozenset(
+    "or either neither nor both whether only except excluding minus permitting subject depending together".split()
+)
 """Words whose parts are not stated on their own."""
 SYMMETRIC = frozenset("be was meet marry border equal match resemble differ play fight join touch face share".split())
 """Stems of verbs that stay true if their sides change places."""
@@ -96,7 +98,8 @@ PHRASES = {
     "each of": "all", "all of": "all", "most of": "most", "some of": "some", "none of": "none",
     "no longer": "no-longer",
     "cannot": "can not", "rolled back": "roll-back+ed", "not only": "not-only", "not just": "not-only",
-    "located in": "in", "situated in": "in", "consists of": "consist-of", "e g": "such as", "for example": "such as",
+    "located in": "in", "situated in": "in", "consists of": "consist-of", "as long as": "if",
+    "so long as": "if", "e g": "such as", "for example": "such as",
 }  # fmt: skip
 """Phrases that are read as something else, in the words of the sentence; the longest that fits wins."""
 

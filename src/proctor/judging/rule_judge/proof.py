@@ -224,8 +224,9 @@ def _is_elsewhere(token: Token, claim: Tokens, sentence: Sentence, source: Token
         if not any(matches(token, each) for each in other.tokens):
             continue
         if other == sentence:
-            clauses = [each for each in split_clauses(sentence.tokens) if any(matches(token, word) for word in each)]
-            if any(subject(each) == subject(source) or not subject(each) for each in clauses):
+            clauses = split_clauses(sentence.tokens)
+            own = [each for each in clauses if any(matches(token, word) for word in each)]
+            if len(clauses) == 1 or any(subject(each) == subject(source) or not subject(each) for each in own):
                 return True
             continue
         shared = sum(any(matches(each, word) for word in other.tokens) for each in others)

@@ -35,6 +35,9 @@ _AMOUNTS = frozenset("payment price cost total amount fee interest income loan s
 """Labels of amounts of money, whose currency data often leaves out."""
 
 
+_FLAGS = {"true": True, "yes": True, "false": False, "no": False}
+
+
 def all_of(verdicts: Sequence[Verdict]) -> Verdict:
     """The verdict on a claim with several parts: one wrong part makes it wrong, and all must be proven."""
     for answer in ("contradicted", "unmentioned"):
@@ -99,8 +102,8 @@ def _judge_field(part: Sequence[Token], label: Tokens, value: Tokens, record: Re
     rest = [token for token in words if token.key not in labels]
     unknown = [token for token in rest if token.key not in known]
     rest = unknown if any(token.value is not None for token in unknown) else rest
-    if value and value[-1].text in ("true", "false"):
-        agrees = is_negated == (value[-1].text == "false")
+    if value and (flag := _FLAGS.get(value[-1].text.lower())) is not None:
+        agrees = is_negated != flag
         rest = [token for token in rest if token.key not in record.type_words]
         return Verdict("supported" if agrees else "contradicted", quote) if is_labelled and not rest else OPEN
     cells = [token for token in value if token.kind != "negation"]

@@ -48,9 +48,8 @@ def without_marks(tokens: Sequence[Token]) -> Tokens:
 
 def is_limited(tokens: Sequence[Token]) -> bool:
     """Whether parts of the sentence are not stated on their own: conditions, alternatives, reported speech."""
-    return any(
-        token.kind == "condition" or token.key in BLOCKERS or token.text.lower() in ATTRIBUTIONS for token in tokens
-    )
+    words = BLOCKERS | ATTRIBUTIONS
+    return any(token.kind == "condition" or token.key in words or token.text.lower() in words for token in tokens)
 
 
 def variants(tokens: Tokens) -> list[Tokens]:
@@ -158,27 +157,17 @@ def split_clauses(tokens: Tokens) -> list[Tokens]:
         elif any(is_verb(token) for token in part[1:]) and part[0].key in PRONOUNS | POSSESSIVES | {"you", "we"}:
             clauses.append((*first, *part[1:]) if part[0].key in PRONOUNS and first else part)
         elif clauses:
-            clauses[-1] = (*clauses[-1], part_joint(part), *part)
+            clauses[-1] = (*clauses[-1], Token("and", "and", "function"), *part)
         else:
             return whole
     return clauses
-
-
-def part_joint(part: Tokens) -> Token:
-    """The `and` that joins a part without a verb to the clause before it."""
-    return Token("and", "and", "function")
 
 
 def _parts(tokens: Tokens) -> list[Tokens]:
     """The tokens between commas and words such as `and`; `between 2 and 8` stays together."""
     parts: list[list[Token]] = [[]]
     for index, token in enumerate(tokens):
-        before, after = tokens[index - 1 : index], tokens[index + 1 : index + 2]
-        in_range = token.key == "and" and (
-            any(each.key == "between" for each in parts[-1][-6:])
-            or (before and after and before[0].value is not None and after[0].value is not None)
-        )
-        if token.kind == "mark" or (token.key in SPLITTERS and not in_range):
+        if token.kind == "mark" or (token.key in SPLITTERS and not _is_range(tokens, index)):
             parts.append([])
         else:
             parts[-1].append(token)
@@ -186,27 +175,38 @@ def _parts(tokens: Tokens) -> list[Tokens]:
 
 
 def _prefixes(tokens: Tokens) -> Iterator[Tokens]:
-    """The beginnings of a sentence up to a comma or an `and`: `closed on Mondays and on holidays` states the first.
-
-    What is left out must not limit the beginning: no condition, no alternative, no negation of the same verb.
-    """
-    parts = _parts(tokens)
-    for length in range(1, len(parts)):
-        kept = tuple(token for part in parts[:length] for token in part)
-        left_out = [token for part in parts[length:] for token in part]
-        if any(is_verb(token) for token in kept[1:]) and not is_limited(left_out) and not _opens_alternative(kept):
-            yield _prefix(tokens, kept)
-
-
-def _prefix(tokens: Tokens, kept: Tokens) -> Tokens:
-    """The tokens of a sentence up to the last one of `kept`, with the words that join its parts."""
-    count = 0
+    """The beginnings of a sentence that it states: `closed on Mondays and on holidays` states the first of both."""
     for index, token in enumerate(tokens):
-        count += count < len(kept) and token is kept[count]
-        if count == len(kept):
-            return tokens[: index + 1]
-    return tokens
+        if (token.kind != "mark" and token.key not in SPLITTERS) or _is_range(tokens, index):
+            continue
+        kept, left_out = tokens[:index], tokens[index + 1 :]
+        while left_out and (left_out[0].kind == "mark" or left_out[0].key in SPLITTERS):
+            token, left_out = left_out[0], left_out[1:]
+        if any(map(is_verb, kept[1:])) and left_out and _is_apart(token, kept, left_out):
+            yield kept
 
 
-def _opens_alternative(tokens: Tokens) -> bool:
-    return any(token.key in ("either", "neither", "whether", "not-only", "both") for token in tokens)
+def _is_apart(joint: Token, kept: Tokens, left_out: Tokens) -> bool:
+    """Whether what follows `joint` does not limit what comes before: `open, but only for members` is not `open`."""
+    if is_limited(left_out) or any(token.key in ("either", "neither", "whether", "not-only", "both") for token in kept):
+        return False
+    first, following = left_out[0], left_out[1:2]
+    if first.kind == "negation" and following:  # `waterproof but not windproof`
+        return following[0].key not in PREPOSITIONS or any(token.key == following[0].key for token in kept)
+    if (
+        joint.key == "and"
+        or first.key in ("which", "who", "whose")
+        or first.text.lower() in ("including", "especially")
+    ):
+        return True
+    starts_clause = (
+        first.key not in PREPOSITIONS and first.kind not in ("limit", "relation") and "+ing" not in first.key
+    )
+    return starts_clause and any(token.key in ("be", "was", "have", COST) or is_verb(token) for token in left_out)
+
+
+def _is_range(tokens: Tokens, index: int) -> bool:
+    """Whether an `and` joins two values, as in `between 2 and 8`."""
+    around = tokens[index - 1 : index] + tokens[index + 1 : index + 2]
+    is_between = any(token.key == "between" for token in tokens[max(0, index - 6) : index])
+    return tokens[index].key == "and" and (is_between or (len(around) == 2 and all(each.value for each in around)))
