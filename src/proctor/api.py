@@ -33,7 +33,9 @@ from proctor.running.run import RunRequest, raise_if_stopped, run_suites_async
 from proctor.running.selection import check_names
 from proctor.running.settings import Listener, RunOptions
 
-Suites: TypeAlias = "Suite | Mapping[str, Any] | str | Path | Iterable[Suite | Case | Mapping[str, Any] | str | Path]"
+Suites: TypeAlias = (
+    "Suite | Case | Mapping[str, Any] | str | Path | Iterable[Suite | Case | Mapping[str, Any] | str | Path]"
+)
 """What can be run: suites, the files that hold them, or cases."""
 
 DEFAULT_STORE = Path(".proctor")
@@ -378,7 +380,7 @@ def compare(
 
 def as_suites(suites: Suites) -> list[Suite]:
     """The suites that a caller means: a suite, a file, a mapping as in a file, cases, or a list of these."""
-    items: list[Any] = [suites] if isinstance(suites, (Suite, Mapping, str, Path)) else list(suites)
+    items: list[Any] = [suites] if isinstance(suites, (Suite, Case, Mapping, str, Path)) else list(suites)
     cases: list[Any] = [
         item for item in items if isinstance(item, Case) or (isinstance(item, Mapping) and "cases" not in item)
     ]

@@ -237,3 +237,14 @@ def test_a_shipped_evaluator_takes_the_settings_of_its_score() -> None:
 @pytest.mark.parametrize("kind", [Case, Turn, Expected, Keywords, ExpectedCall, Suite])
 def test_constructors_take_every_field_so_that_replace_works(kind: Any) -> None:
     assert {item.name for item in dataclasses.fields(kind)} <= inspect.signature(kind).parameters.keys()
+
+
+def test_a_single_case_can_be_run() -> None:
+    assert proctor.run(Case("q", "q!"), shout)
+
+
+def test_a_missing_or_misplaced_argument_says_what_to_write() -> None:
+    with pytest.raises(TypeError, match=r"Suite\(\) needs 'name'"):
+        Suite(cases=[Case("q", "x")])  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r"Case\(\) has no argument 'contains'; write expected=\{\"contains\": ...\}"):
+        Case("q", contains="x")  # type: ignore[call-arg]

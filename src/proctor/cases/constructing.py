@@ -22,6 +22,7 @@ from proctor.base.source import Pointer as SourcePointer
 
 P = ParamSpec("P")
 T = TypeVar("T")
+EXPECTED_PARTS = ("output", "contains", "tools", "context")
 MAX_SUBJECT = 40
 """How many characters of an input a message quotes."""
 
@@ -86,15 +87,23 @@ def plain(value: Any) -> Any:
 
 
 def checked_arguments(function: Callable[P, T]) -> Callable[P, T]:
-    """A decorator: an argument that does not exist is a `TypeError` with the most similar one."""
-    known = frozenset(inspect.signature(function).parameters)
+    """A decorator: a missing or unknown argument is a `TypeError` that says what to write."""
+    parameters = inspect.signature(function).parameters.values()
+    known = frozenset(parameter.name for parameter in parameters)
+    required = [p.name for p in parameters if p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD]
     name = function.__qualname__.removesuffix(".__init__")
 
     @functools.wraps(function)
     def call(*args: P.args, **named: P.kwargs) -> T:
         if not known.issuperset(named):
             unknown = next(key for key in named if key not in known)
-            raise TypeError(f"{name}() has no argument {unknown!r}{did_you_mean(unknown, sorted(known - {'self'}))}")
+            is_part = "expected" in known and unknown in EXPECTED_PARTS
+            hint = did_you_mean(unknown, sorted(known - {"self"}))
+            hint = f'; write expected={{"{unknown}": ...}}' if is_part else hint
+            raise TypeError(f"{name}() has no argument {unknown!r}{hint}")
+        missing = next((key for key in required[len(args) :] if key not in named), None)
+        if missing is not None:
+            raise TypeError(f"{name}() needs {missing!r}")
         return function(*args, **named)
 
     return call
