@@ -104,6 +104,28 @@ def test_each_outcome_has_its_pytest_outcome(project: pytest.Pytester) -> None:
     session.stdout.fnmatch_lines(["*SKIPPED*pending: a person looks at it", "*SKIPPED*not yet"])
 
 
+LOCKED_OUT = """
+
+def locked_out(question):
+    import os
+
+    agent(question)
+    return os.environ["NO_SUCH_API_KEY"]
+"""
+
+
+def test_a_problem_that_all_trials_have_stops_the_suite(project: pytest.Pytester) -> None:
+    (project.path / "agent.py").write_text(PROJECT + LOCKED_OUT)
+    names = [f"q{number}" for number in range(12)]
+    write_suite(project.path, *names, agent="agent.py:locked_out", settings={"parallel": 1})
+
+    session = project.runpytest()
+
+    session.assert_outcomes(errors=12)
+    session.stdout.fnmatch_lines(["ERROR*NO_SUCH_API_KEY is not set; the other 9 trials would fail the same way*"])
+    assert len(inputs_sent(project)) == stored_trials(project) == 3
+
+
 @pytest.mark.parametrize("cases", [("open",), ("right", "open")])
 def test_a_session_whose_verdict_is_inconclusive_is_not_green(project: pytest.Pytester, cases: tuple[str, ...]) -> None:
     write_suite(project.path, *cases)

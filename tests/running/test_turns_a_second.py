@@ -54,3 +54,20 @@ def test_a_run_with_a_rate_makes_every_trial() -> None:
 
     assert len(trials_of(found)) == 3
     assert found[1].exit_code == 0
+
+
+def test_a_turn_that_is_sent_again_counts_for_the_rate(monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: list[int] = []
+
+    async def wait(_: RateLimit, agent: BaseAgent, turns: int) -> None:
+        waits.append(turns)
+
+    monkeypatch.setattr(RateLimit, "wait", wait)
+
+    def agent(question: str) -> str:
+        if len(waits) < 3:
+            raise ConnectionResetError
+        return question
+
+    found: Any = run(suite([case("a")]), agent=agent, rate=1000.0)
+    assert (found[1].exit_code, waits) == (0, [1, 1, 1])

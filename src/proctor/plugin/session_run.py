@@ -30,6 +30,7 @@ from proctor.results.store.store import Store
 from proctor.results.suite_info import SuiteInfo
 from proctor.results.trial import Trial
 from proctor.results.verdict import RunVerdict, record_verdict, verdict
+from proctor.running.common_problem import CommonProblems, stop_note
 from proctor.running.execution import execute
 from proctor.running.plan import Plan, PlannedSuite, PlannedTrial, make_plan
 from proctor.running.resume import OpenRun, exclusive_run
@@ -78,6 +79,7 @@ class SessionRun:
         self._alive = contextlib.ExitStack()
         self._spent_usd = 0.0
         self._notes: list[str] = []
+        self._problems = CommonProblems()
         self._rerun_trials = 0
 
     def plan(self, suite: Suite, agent: Any) -> Plan:
@@ -101,7 +103,8 @@ class SessionRun:
     def run_trials(self, trials: Sequence[PlannedTrial]) -> dict[TrialAddress, Trial]:
         """The results of these trials, which run now unless they ran before in this session.
 
-        A trial that could not run because the budget is spent is missing.
+        A trial that could not run because the budget is spent, or because all trials before it hit the same problem, is
+        missing.
         """
         self._has_run_trials = True
         done: dict[TrialAddress, Trial] = {}
@@ -117,6 +120,8 @@ class SessionRun:
     def begin_test(self, *, again: bool) -> None:
         """A test that pytest re-runs (`again`) calls the agent again; every other test uses the session's answers."""
         self.answers.min_started_at = time.time() if again else 0.0
+        if again:
+            self._problems = CommonProblems()
 
     def summary(self) -> ProcessSummary:
         suites = tuple(to_json(item.info) for item in self._suites.values())
@@ -182,11 +187,16 @@ class SessionRun:
         return {address: trial for address, trial in stored.items() if address not in outdated}
 
     def _execute(self, trials: Sequence[PlannedTrial]) -> dict[TrialAddress, Trial]:
+        trials = [trial for trial in trials if not self._problems.of(trial.suite.suite.name)]
+        if not trials:  # they would fail the same way as those before them; the note of the run says so
+            return {}
         store, no = self._open()
         collector = _Collector()
         plan = Plan(tuple(dict.fromkeys(trial.suite for trial in trials)), tuple(trials), "")
         open_run = OpenRun(Run(self.session.run_id, self.session.started_at, no=no), store)
-        work = execute(plan, self._options(), open_run, listener=collector, earlier=self._recall)
+        work = execute(
+            plan, self._options(), open_run, listener=collector, earlier=self._recall, problems=self._problems
+        )
         run, _ = run_in_session_loop(work)
         for trial in (trial.original or trial for trial in collector.trials.values()):
             self.answers.remember(question_key(trial.case), trial)
@@ -194,9 +204,18 @@ class SessionRun:
         self._spent_usd += _cost(run, collector.trials)
         if run.interrupted:
             raise KeyboardInterrupt
-        if run.note and run.note not in self._notes:
-            self._notes.append(run.note)
+        note = self._stop_note(plan) or run.note
+        if note and note not in self._notes:
+            self._notes.append(note)
         return collector.trials
+
+    def _stop_note(self, plan: Plan) -> str:
+        """Why the rest of a suite is not run, if it is not; the engine knows only the trials of one batch."""
+        for name in (item.suite.name for item in plan.suites):
+            others = len(self._planned.get(name, ())) - sum(address[0] == name for address in self._done)
+            if (problem := self._problems.of(name)) and others > 0:
+                return stop_note(problem, others)
+        return ""
 
     def _options(self) -> RunOptions:
         """The options with the rest of the budget."""

@@ -12,8 +12,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from proctor.running.plan import PlannedSuite
-
 FIRST_TRIALS = 3
 """How many trials of a suite must hit the same problem before no other one starts."""
 
@@ -28,17 +26,17 @@ class _Findings:
 
 @dataclass(slots=True)
 class CommonProblems:
-    """What the trials of each suite of a run have in common."""
+    """What the trials of each suite, by its name, have in common."""
 
-    _findings: dict[PlannedSuite, _Findings] = field(default_factory=dict)
+    _findings: dict[str, _Findings] = field(default_factory=dict)
 
-    def record(self, suite: PlannedSuite, problem: str) -> None:
+    def record(self, suite: str, problem: str) -> None:
         """Count a finished trial; `problem` is empty unless it hit one that lasts."""
         findings = self._findings.setdefault(suite, _Findings(problem))
         findings.trials += 1
         findings.is_common = findings.is_common and bool(problem) and problem == findings.problem
 
-    def of(self, suite: PlannedSuite) -> str:
+    def of(self, suite: str) -> str:
         """The problem that all trials of a suite have hit so far, if there were enough of them; else nothing."""
         findings = self._findings.get(suite)
         is_common = findings is not None and findings.is_common and findings.trials >= FIRST_TRIALS

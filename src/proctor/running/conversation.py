@@ -18,7 +18,7 @@ import asyncio
 import contextlib
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -127,14 +127,15 @@ async def converse(
     watchdog: Watchdog,
     new_user: Callable[[], User],
     limiter: RateLimiter | None = None,
+    wait_for_rate: Callable[[], Awaitable[None]] | None = None,
 ) -> ConversationResult:
     """Hold the conversation of `case`. Transient failures are retried, and a warning of the result says so.
 
     If the case continues after failed turns, a failed turn is not retried: the next one is sent. Turns wait for the
-    `limiter` of the agent's endpoint.
+    `limiter` of the agent's endpoint. A turn that is sent again waits for `wait_for_rate` first.
     """
     carry_context_into_pools()
-    retries = _Retries(limits.retries, backoff)
+    retries = _Retries(limits.retries, backoff, wait_for_rate)
     limiter = limiter or agent_limiter(1, backoff)
     number = trial_number()
     while True:
@@ -183,7 +184,7 @@ class _Retries:
     cost is time: the agent is called again until the conversation has waited `MAX_REFUSED_SECONDS`.
     """
 
-    def __init__(self, limit: int, backoff: float) -> None:
+    def __init__(self, limit: int, backoff: float, wait_for_rate: Callable[[], Awaitable[None]] | None) -> None:
         self.attempts = 1
         self.warnings: list[str] = []
         self.waited = 0.0
@@ -192,6 +193,7 @@ class _Retries:
         self._limit = limit
         self._faults = 0
         self._backoff = backoff
+        self._wait_for_rate = wait_for_rate
 
     def allow(self, failure: Failure) -> bool:
         """Whether the agent may be called again after a failure."""
@@ -213,6 +215,8 @@ class _Retries:
         self.warnings.append(f"{what} (attempt {self.attempts}), since {failure.reason}")
         began = Clock.perf_counter()
         await asyncio.sleep(pause)
+        if self._wait_for_rate is not None:
+            await self._wait_for_rate()
         self.waited += Clock.perf_counter() - began
 
     def summary(self, failure: Failure) -> str:

@@ -121,9 +121,13 @@ async def execute(
     listener: Listener | None = None,
     earlier: EarlierAnswer | None = None,
     gate: GateSession | None = None,
+    problems: CommonProblems | None = None,
 ) -> tuple[Run, RunVerdict]:
-    """Run every trial of `plan` that is not in the store yet, then those that the gate requests."""
-    return await Execution(plan, options, open_run, listener, earlier, gate).run()
+    """Run every trial of `plan` that is not in the store yet, then those that the gate requests.
+
+    `problems` is what the trials of a run have in common, if it is executed in several parts.
+    """
+    return await Execution(plan, options, open_run, listener, earlier, gate, problems or CommonProblems()).run()
 
 
 class Execution:
@@ -137,6 +141,7 @@ class Execution:
         listener: Listener | None,
         earlier: EarlierAnswer | None,
         gate: GateSession | None,
+        problems: CommonProblems,
     ) -> None:
         self._plan = plan
         self._options = options
@@ -159,7 +164,7 @@ class Execution:
         self._unavailable: dict[BaseAgent, str] = {}
         self._max_tasks = max((item.max_sessions for item in plan.suites), default=1)
         asks_models = any(item.asks_models for item in plan.suites)
-        self._problems = CommonProblems()
+        self._problems = problems
         self._costs = RunCosts(plan, options, open_run) if asks_models or options.budget_usd is not None else None
         self._watchdog = Watchdog()
         evaluators_at_once = max((item.limits.parallel for item in plan.suites), default=1)
@@ -295,8 +300,8 @@ class Execution:
         """Hold a suite whose trials all hit the same problem, and drop the rest of it when the last of them has."""
         suite, problem = planned.suite, self._trials.problems.pop(planned.position, None)
         if problem is not None:  # it was run, and not skipped
-            self._problems.record(suite, problem)
-        common = self._problems.of(suite)
+            self._problems.record(suite.suite.name, problem)
+        common = self._problems.of(suite.suite.name)
         if not common:
             self._dispatcher.release(suite)
             return

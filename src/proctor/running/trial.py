@@ -6,6 +6,7 @@ import contextlib
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from proctor.agents.agent import BaseAgent
 from proctor.agents.trial_context import TrialContext, current_trial
@@ -91,7 +92,8 @@ class TrialRunner:
         current_trial.set(TrialContext(planned.number))
         limiter = self.limiters.limiter_of(suite.agent)
         answer = await converse(
-            suite.agent, case, limits, self.options.backoff, self.scoring.watchdog, new_user, limiter
+            *(suite.agent, case, limits, self.options.backoff, self.scoring.watchdog, new_user, limiter),
+            wait_for_rate=None if self.rate is None else partial(self.rate.wait, suite.agent, 1),
         )
         answer = replace(answer, replies=with_passages(answer.replies, suite.suite.retrieval_tools))
         return answer if files is None else files.with_notes(answer)

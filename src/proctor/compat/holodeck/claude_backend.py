@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from proctor.agents.agent import Agent
-from proctor.agents.frameworks.claude_agent_sdk import ClaudeAgent
+from proctor.agents.frameworks.claude_agent_sdk import ClaudeAgent, diagnose_result
 from proctor.base.errors import AgentFailed, one_line
 from proctor.base.json_data import to_text
 from proctor.compat.holodeck.agent_spec import AgentSpec, McpSpec
@@ -112,6 +112,7 @@ async def _ask(model: ModelSpec | None, prompt: str) -> str:
     async for message in query(prompt=prompt, options=options):
         if isinstance(message, ResultMessage):
             if message.is_error:
-                raise AgentFailed(f"the prompt tool got no answer: {message.result}")
+                reason = f"the prompt tool got no answer: {message.result}"
+                raise AgentFailed(reason, diagnosis=diagnose_result(message))
             return message.result or ""
     raise AgentFailed("the prompt tool got no answer")
