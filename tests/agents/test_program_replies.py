@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shutil
 import sys
@@ -14,6 +15,7 @@ from engine_helpers import only, run, suite
 from proctor.agents.command_agent import CommandAgent
 from proctor.agents.resolve import resolve_agent
 from proctor.agents.wire_format import breaks_off
+from proctor.base.errors import AgentFailed
 from proctor.cases.suite import Case, Expected, Turn
 from proctor.results.run import Outcome, Trial
 
@@ -47,6 +49,8 @@ def converse(agent: Any, *inputs: str, timeout: float = 20, **case: Any) -> Tria
         'for turn in turns: say(\'{"level":30,"id":7,"msg":"asking"}\'); answer(turn)',
         # a message of another protocol that has an id of its own
         'for turn in turns: say(\'{"jsonrpc":"2.0","id":99,"method":"tools/call"}\'); answer(turn)',
+        # what it reads, with and without words in front
+        "for turn in turns: say(json.dumps(turn)); say('got ' + json.dumps(turn)); answer(turn)",
         # output without a line break in front of the reply
         "for turn in turns: print('loading {x}... ', end=''); answer(turn)",
         # ids as text, a reply without one, and blank lines
@@ -99,6 +103,23 @@ def test_a_surplus_reply_after_the_last_turn_is_an_error(tmp_path: Path) -> None
     trial = converse(program(tmp_path, body), "one")
     assert trial.outcome is Outcome.ERROR
     assert "one more reply" in trial.reason
+
+
+def test_a_program_that_crashes_after_its_last_answer_is_an_error(tmp_path: Path) -> None:
+    body = "for turn in turns: answer(turn); os._exit(3)"
+    agent = program(tmp_path, body)
+
+    async def hold() -> None:
+        async with agent.session(Case(id="c", turns=(Turn(input="one"),))) as session:
+            assert (await session.send(Turn(input="one"))).text == "answer one"
+            await session._process.wait()  # type: ignore[union-attr]
+
+    with pytest.raises(AgentFailed, match=r"exit code 3 .after its last answer") as caught:
+        asyncio.run(hold())
+    assert caught.value.infrastructure
+    # But one that only does not expect the end of its input has answered everything.
+    trial = converse(program(tmp_path, "while True: answer(json.loads(input()))"), "one", "two")
+    assert trial.outcome is Outcome.PASSED
 
 
 def test_plain_text_is_no_reply_and_the_trial_says_what_one_is(tmp_path: Path) -> None:

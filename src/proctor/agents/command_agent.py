@@ -38,6 +38,7 @@ from proctor.cases.suite import Case, Turn
 
 _MAX_NOTED_LINES = 5
 _MAX_NOTED_CHARS = 300
+_REQUEST_KEYS = frozenset({"input", "history", "session_id"})
 _LOG_KEYS = ("level", "severity")
 """Keys of log messages in JSON, which may have a `message` as well."""
 
@@ -117,6 +118,8 @@ class ProcessSession:
     async def __aexit__(self, kind: object, *_: object) -> None:
         is_graceful = self._is_in_sync and kind is None
         try:
+            if is_graceful and self._process.returncode:
+                raise self._process.exit_failure(" (after its last answer)", infrastructure=True)
             surplus = await self._surplus_reply() if is_graceful else None
         finally:
             await self._process.end(graceful=is_graceful)
@@ -167,7 +170,7 @@ class ProcessSession:
         Raises `AgentFailed` if it is a reply to another request.
         """
         data, has_prefix = _object_in(_decode(line))
-        if data is None:
+        if data is None or data.keys() >= _REQUEST_KEYS:  # a program may print what it reads
             return None
         if "id" not in data:
             return None if self._uses_ids or has_prefix or _is_log_line(data) else data
@@ -230,14 +233,15 @@ def _note_output(lines: Sequence[bytes]) -> None:
     recorder = current_turn()
     if recorder is None or not lines:
         return
-    count = "1 line" if len(lines) == 1 else f"{len(lines)} lines"
+    is_one = len(lines) == 1
+    what = (
+        "1 line to standard output that is not a reply"
+        if is_one
+        else (f"{len(lines):,} lines to standard output that are not replies")
+    )
     shown = [to_text(_decode(line), _MAX_NOTED_CHARS) for line in lines[:_MAX_NOTED_LINES]]
     more = "" if len(lines) <= _MAX_NOTED_LINES else " …"
-    recorder.add_note(
-        f"the program wrote {count} to standard output that are not a reply (a reply is one line with a JSON object): "
-        + " | ".join(shown)
-        + more
-    )
+    recorder.add_note(f"the program wrote {what} (a reply is one line with a JSON object): " + " | ".join(shown) + more)
 
 
 class CommandConfig(AgentConfig):
