@@ -34,6 +34,7 @@ lint: $(VENV)/.ready
 
 types: $(VENV)/.ready
 	$(BIN)/mypy
+	$(BIN)/python scripts/check_typing.py
 
 unit: $(VENV)/.ready
 	$(BIN)/python -m pytest -n 4

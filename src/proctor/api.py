@@ -17,7 +17,7 @@ from proctor.base.event_loops import is_loop_running, run_blocking
 from proctor.base.json_data import UNSET, Json, Unset, to_json
 from proctor.cases.constructing import checked_arguments
 from proctor.cases.formats.loading import load as load_paths
-from proctor.cases.mappings import CallLike, ContainsLike, EvaluatorLike, ExpectedLike, JudgeLike
+from proctor.cases.mappings import AgentLike, CallLike, ContainsLike, EvaluatorLike, ExpectedLike, JudgeLike
 from proctor.cases.suite import Case, Expected, Settings, Suite, Turn
 from proctor.gate.settings import GateSettings
 from proctor.reporting.failed_run import reply_details
@@ -85,7 +85,7 @@ class RunParameters(TypedDict, total=False):
     keep_secrets: bool
 
 
-def run(suites: Suites, agent: Any = None, **parameters: Unpack[RunParameters]) -> Run:
+def run(suites: Suites, agent: AgentLike = None, **parameters: Unpack[RunParameters]) -> Run:
     """Run suites and return the run, which is true if it passed.
 
     It works in scripts, tests and notebooks, also while an event loop is running: that loop waits until the run is
@@ -136,7 +136,7 @@ def run_for(function: str, suites: Suites, agent: Any, parameters: RunParameters
     return result
 
 
-async def run_async(suites: Suites, agent: Any = None, **parameters: Unpack[RunParameters]) -> Run:
+async def run_async(suites: Suites, agent: AgentLike = None, **parameters: Unpack[RunParameters]) -> Run:
     """Run suites in the event loop that is running, and return the run; the parameters are those of `run`.
 
     >>> run = asyncio.run(proctor.run_async("shop.yaml", agent="oracle"))
@@ -269,7 +269,7 @@ def _one_argument(select: Callable[..., bool] | None) -> Selection | None:
 
 @checked_arguments
 def ask(
-    agent: Any,
+    agent: AgentLike,
     input: Json,  # noqa: A002  as cases call it
     *,
     state: Mapping[str, Json] | None = None,
@@ -295,7 +295,7 @@ def ask(
 
 
 async def ask_async(
-    agent: Any,
+    agent: AgentLike,
     input: Json,  # noqa: A002  as cases call it
     *,
     state: Mapping[str, Json] | None = None,

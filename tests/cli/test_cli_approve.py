@@ -99,6 +99,7 @@ def test_what_is_accepted_is_expected_with_its_origin(rates: Path, proctor: Call
     assert origin["run"] in proctor("runs").out
 
 
+@pytest.mark.filterwarnings("ignore::proctor.base.errors.UnusedExpectation")
 def test_a_recorded_suite_passes_the_agent_it_came_from_and_fails_another(
     rates: Path, proctor: Callable[..., Any]
 ) -> None:

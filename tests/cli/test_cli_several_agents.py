@@ -124,7 +124,7 @@ def test_a_suite_with_several_agents_survives_being_written(tmp_path: Path) -> N
     copy = tmp_path / "copy.yaml"
     copy.write_text(write_text([suite]).text)
     [again] = package.load(copy)
-    assert again.agents == suite.agents == {"a": "app.py:one", "b": "app.py:two"}
+    assert again.arms == suite.arms == {"a": "app.py:one", "b": "app.py:two"}
 
 
 def test_python_asks_several_agents_too() -> None:

@@ -14,6 +14,7 @@ from proctor.base.json_data import Json
 
 if TYPE_CHECKING:
     from proctor.cases.suite import AttachedFile, Case, EvaluatorSpec, Expected, ExpectedCall, Keywords, ToolMock, Turn
+    from proctor.evaluators.declaration import ScoreSettings
     from proctor.evaluators.evaluation import Evaluation
     from proctor.judging.judge import Judge
 
@@ -62,9 +63,11 @@ Verdict: TypeAlias = "Evaluation | bool | int | float | None"
 """What an evaluator returns; `None` means that there was nothing to compare."""
 Judgement: TypeAlias = "Verdict | Awaitable[Verdict]"
 # No `Callable[..., X]` here: pyright would then not infer the types of the parameters of a lambda.
-EvaluatorLike: TypeAlias = (
+_Function: TypeAlias = (
     "Callable[[Any], Judgement] | Callable[[Any, Any], Judgement] | Callable[[Any, Any, Any], Judgement]"
-    " | str | Mapping[str, Mapping[str, Json]] | EvaluatorSpec | EllipsisType"
+)
+EvaluatorLike: TypeAlias = (
+    "_Function | type[ScoreSettings] | str | Mapping[str, Mapping[str, Json]] | EvaluatorSpec | EllipsisType"
 )
 JudgeLike: TypeAlias = "str | Mapping[str, Json] | Judge | Callable[[str], str] | Callable[[str], Awaitable[str]]"
 AgentLike: TypeAlias = "Callable[[Any], Any] | object"

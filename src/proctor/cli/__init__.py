@@ -20,7 +20,7 @@ from typing import Any, NoReturn
 import click
 
 from proctor.base.documents import did_you_mean
-from proctor.base.errors import InvalidSuite, ProctorError, RenamedWarning, StoreError, UsageError
+from proctor.base.errors import InvalidSuite, ProctorError, RenamedWarning, StoreError, UnusedExpectation, UsageError
 from proctor.base.guard import is_guarded, report_exit_code
 from proctor.base.masking import mask
 from proctor.cli.commands import (
@@ -173,6 +173,8 @@ def _print_warning(message: Warning | str, category: type[Warning], *place: Any,
     """Print a warning as Python does, but a notice about a renamed thing as one line without file and source."""
     if issubclass(category, RenamedWarning):
         _print_error(f"note: {message}")
+    elif issubclass(category, UnusedExpectation):
+        _print_error(f"warning: {message}")
     else:
         _show_warning(message, category, *place, **more)
 

@@ -165,6 +165,21 @@ class Declaration:
 
 @overload
 def evaluator(
+    target: str | Mapping[str, Mapping[str, Json]] | EvaluatorSpec,
+    /,
+    *,
+    threshold: float | None = None,
+    name: str | None = None,
+    report_only: bool | None = None,
+    scope: Scope | None = None,
+    output: str | None = None,
+    output_path: str | None = None,
+    timeout: float | None = None,
+    retries: int | None = None,
+    optional: bool | None = None,
+) -> EvaluatorSpec: ...
+@overload
+def evaluator(
     target: T,
     /,
     *,

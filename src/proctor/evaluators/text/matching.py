@@ -98,9 +98,9 @@ class Contains(ScoreSettings):
     With `conversation`, all answers of a conversation are searched together.
     """
 
-    any: tuple[str, ...] = ()
+    any: Sequence[str] = ()
     """Keywords of which the answer must mention at least one."""
-    all: tuple[str, ...] = ()
+    all: Sequence[str] = ()
     """Keywords that the answer must mention, every one of them."""
     ignore_case: bool = True
     conversation: bool = False
