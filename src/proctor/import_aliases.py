@@ -143,9 +143,9 @@ class Alias(ModuleType):
         if name == "__all__":
             names = importlib.import_module(self._homes[0]).__all__
             return [name for name in names if not hasattr(builtins, name)]  # such as HoloDeck's FileNotFoundError
-        if not name.startswith("_") or name == "__version__":
+        if not name.startswith("__") or name == "__version__":
             for home in map(importlib.import_module, self._homes):
-                if name in home.__all__:
+                if name in home.__all__ or name in getattr(home, "PRIVATE_NAMES", ()):
                     return getattr(home, name)
         known = None if name.startswith("_") else similar_name(name, importlib.import_module(self._homes[-1]).__all__)
         hint = f"; did you mean {known!r}?" if known else ""

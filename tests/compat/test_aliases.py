@@ -142,6 +142,20 @@ def test_a_name_that_is_not_available_says_what_to_use_when_it_is_used(tmp_path:
     )
 
 
+def test_private_names_that_fixtures_use_can_be_imported(tmp_path: Path) -> None:
+    lines = """
+        import pixie.instrumentation.observation as px
+        from pixie import *
+        from pixie.dataset.store import _slugify
+        from pixie.storage.evaluable import UNSET, _Unset
+        px._reset_state()
+        assert (isinstance(UNSET, _Unset), _slugify("--My Set!")) == (True, "my-set")
+        assert "_reset_state" not in globals()
+        assert not hasattr(px, "_state")
+    """
+    assert python(tmp_path, INSTALL.format("'pixie'") + textwrap.dedent(lines)) == (0, "\n")
+
+
 def test_the_function_evaluate_stays_a_function_next_to_the_module_of_its_name(tmp_path: Path) -> None:
     code = "import deepeval\nfrom deepeval.evaluate import AsyncConfig\nfrom deepeval import evaluate\n"
     assert python(tmp_path, INSTALL.format("'deepeval'") + code + "assert evaluate.__name__ == 'evaluate'")[0] == 0

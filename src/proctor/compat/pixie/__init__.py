@@ -14,5 +14,8 @@ from proctor.compat.pixie import unavailable
 _MODULE_OF = names_in_stub(__file__)
 _MODULE_OF |= dict.fromkeys(unavailable.__all__, unavailable.__name__)
 
-__all__ = list(_MODULE_OF)
+PRIVATE_NAMES = ("_Unset", "_reset_state", "_slugify")
+"""Private names of pixie that fixtures of test modules use. They can be imported, but not with a star."""
+
+__all__ = [name for name in _MODULE_OF if name not in PRIVATE_NAMES]
 __getattr__, __dir__ = lazy_names(globals(), _MODULE_OF)

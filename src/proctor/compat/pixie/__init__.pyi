@@ -83,6 +83,9 @@ from proctor.compat.pixie.further_names import (
     is_runnable_class as is_runnable_class,
     resolve_evaluator_name as resolve_evaluator_name,
     validate_dataset_file as validate_dataset_file,
+    _Unset as _Unset,
+    _reset_state as _reset_state,
+    _slugify as _slugify,
 )
 from proctor.evaluators.evaluable import (
     collapse_named_data as collapse_named_data,

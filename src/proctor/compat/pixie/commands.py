@@ -15,7 +15,7 @@ from proctor.agents.resolve import resolve_agent
 from proctor.base.errors import UsageError
 from proctor.base.json_data import UNSET, Json
 from proctor.base.references import is_reference
-from proctor.cases.suite import Case, Turn
+from proctor.cases.suite import Case, NamedData, Turn
 from proctor.cli.options import F, parse_evaluators, store_option
 from proctor.cli.output import say
 from proctor.cli.trace_to_case import proposal_from_store, spans_of
@@ -118,9 +118,10 @@ def _proposal(options: Mapping[str, Any]) -> EntryProposal:
     }
     evaluable = _as_usage_error(selections[select])
     # The entry runs the whole application, whose arguments and wrapped inputs are those of the trace.
-    wrapped = [item for item in whole.evaluable.eval_input if item.name != "input"]
-    if wrapped:
-        evaluable = replace(evaluable, eval_input=wrapped)
+    evaluable = replace(evaluable, description=whole.evaluable.description)
+    inputs = list(whole.evaluable.eval_input)
+    if inputs != [NamedData("input", dict(whole.entry_kwargs))]:
+        evaluable = replace(evaluable, eval_input=inputs)
     return EntryProposal(evaluable, whole.entry_kwargs, whole.notes)
 
 

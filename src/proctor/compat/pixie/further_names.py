@@ -12,14 +12,19 @@ from typing import Any, Literal
 from pydantic import BaseModel, JsonValue
 
 from proctor.base.errors import InvalidSuite
+from proctor.base.json_data import Unset
 from proctor.base.references import is_reference
 from proctor.cases.formats.loading import load_file
+from proctor.compat.pixie.datasets import file_stem
+from proctor.compat.pixie.span_handlers import flush
 from proctor.tracing.spans import Content, LLMSpan, ObserveSpan
 from proctor.tracing.wrap import MissingInput
 
 MessageContent = Content
 Purpose = Literal["input", "output", "state"]
 WrapRegistryMissError = MissingInput
+_Unset = Unset
+_slugify = file_stem
 ENTRY_KWARGS_KEY = "app_input"
 """The name that pixie 0.6 reserves among the inputs of an entry."""
 DEFAULT_ROOT = "pixie_qa"
@@ -68,6 +73,11 @@ class RateLimitConfig:
 
 def init(*, capture_content: bool = True, queue_size: int = 1000) -> None:
     """Nothing: Proctor records spans without it."""
+
+
+def _reset_state() -> None:
+    """Wait for handlers; there is no other state to reset."""
+    flush()
 
 
 def enable_storage() -> None:
