@@ -99,6 +99,7 @@ class Configuration:
             settings or Settings(),
             self.settings,
             judge=judge,
+            default_agent=self.agent,
             default_judge=self.values.get("judge"),
             budget_usd=self.values.get("budget") if budget is None else budget,
             keep_secrets=self.values.get("keep_secrets", False),

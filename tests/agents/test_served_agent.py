@@ -111,6 +111,18 @@ def test_a_service_that_cannot_start_is_an_error_with_its_cause(folder: Path) ->
     assert "no API key is set" in trial.reason
 
 
+def test_a_program_that_listens_elsewhere_is_an_error_that_says_where_to_listen(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("proctor.agents.served_agent._START_SECONDS", 0.5)
+    source = "import time; print('listening at 3000', flush=True); time.sleep(60)"
+    served = resolve_agent({"command": [sys.executable, "-c", source], "serve": True}, folder)
+    trial = only(run(suite([case("c", "one")]), agent=served))
+    assert trial.outcome is Outcome.ERROR
+    assert "listen at the port in $PORT" in trial.reason
+    assert "listening at 3000" in trial.reason
+
+
 def test_a_service_that_runs_already_is_not_mistaken_for_the_agent(folder: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]

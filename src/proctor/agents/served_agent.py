@@ -26,6 +26,7 @@ from proctor.agents.http_config import HttpOptions, read_http_options
 from proctor.agents.program_files import ProgramFiles
 from proctor.agents.programs import HeadAndTail, Process, Program
 from proctor.agents.reply import Reply
+from proctor.base.clock import Clock
 from proctor.base.errors import AgentFailed, UsageError
 from proctor.base.json_data import Json, fingerprint
 from proctor.cases.suite import Case, Turn
@@ -35,7 +36,8 @@ _PLACEHOLDER = "${PORT}"
 _CHECKED_PORT = "65535"
 """Replaces the placeholder while the address is checked."""
 _HOST = "127.0.0.1"
-_START_SECONDS = 120.0
+_START_SECONDS = 60.0
+"""How long the program may take until it accepts connections."""
 _POLL_SECONDS = 0.05
 
 
@@ -43,7 +45,7 @@ class ServedAgent(BaseAgent):
     """Starts a service once and sends the turns of all sessions to it."""
 
     reads_files = False
-    start_timeout = _START_SECONDS
+    start_timeout = _START_SECONDS + 10.0
 
     def __init__(
         self,
@@ -137,8 +139,17 @@ class _Service:
         self._reader = asyncio.create_task(self._read_output())
 
     async def wait_until_ready(self, host: str, port: int) -> None:
-        """Wait until it accepts connections; raises `AgentFailed` if it ends before."""
+        """Wait until it accepts connections; raises `AgentFailed` if it ends before, or takes too long."""
+        end = Clock.monotonic() + _START_SECONDS
         while not await _accepts_connections(host, port):
+            if Clock.monotonic() > end:
+                output = " | ".join([*self._output.lines(2, 2), *self.process.stderr.lines(2, 2)])
+                raise AgentFailed(
+                    f"{self.process.program.title} accepted no connection at port {port} within {_START_SECONDS:g} s; "
+                    f"listen at the port in ${PORT_VARIABLE}, or write the URL of the service as `serve`"
+                    + (f". It printed: {output}" if output else ""),
+                    infrastructure=True,
+                )
             if await self.process.has_ended(_POLL_SECONDS):
                 when = f"before it accepted connections at port {port}, which is in ${PORT_VARIABLE}"
                 raise AgentFailed(f"{self.exit_reason()} ({when})", infrastructure=True)

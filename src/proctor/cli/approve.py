@@ -186,7 +186,11 @@ def _collect_proposals(suite: Suite, select: CaseFilter, options: ApproveOptions
     if options.run_id is not None:
         answers = from_run(folder, options.run_id, suite.name)
     else:
-        how = RunOptions(defaults=configuration.settings, keep_secrets=configuration.values.get("keep_secrets", False))
+        how = RunOptions(
+            defaults=configuration.settings,
+            default_agent=configuration.agent,
+            keep_secrets=configuration.values.get("keep_secrets", False),
+        )
         answers = run_unscored(suite, how, options.agent, select, folder)
     run_id, agent, trials = answers
     offered = proposals(suite, trials, run_id, agent, select)

@@ -101,7 +101,9 @@ def command(paths: tuple[str, ...], selection: CaseSelection, **options: Any) ->
     suites = load(files or [Path()])
     run = RunRequest(
         suites=suites,
-        options=RunOptions(Settings(repeat=1), configuration.settings, fast=options["fast"]),
+        options=RunOptions(
+            Settings(repeat=1), configuration.settings, fast=options["fast"], default_agent=configuration.agent
+        ),
         agent=options["agent"],
         select=selection.case_filter(suites),
         store=configuration.store(options["store"]),

@@ -290,6 +290,8 @@ def _plan_suite(
     requested: _SuiteWithAgent, options: RunOptions, problems: list[Problem], select: Selection | None
 ) -> tuple[PlannedSuite, _PlannedCases] | None:
     suite = with_complete_evaluators(requested.suite)
+    if suite.agent is None and requested.agent is None:
+        suite = replace(suite, agent=options.default_agent)
     problems.extend(_unscored_cases(requested.suite))
     agent = _agent_of(suite, requested.agent, problems)
     resolver = _EvaluatorResolver(suite, options, problems)

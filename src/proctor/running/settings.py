@@ -57,6 +57,8 @@ class RunOptions:
     """Skip evaluators and simulated users that need a language model."""
     judge: Any = None
     """The judge to use, whatever suites and their evaluators name."""
+    default_agent: Any = None
+    """The agent of suites that name none, found from any folder."""
     default_judge: Any = None
     """The judge to use if neither the caller nor a suite names one."""
     budget_usd: float | None = None
