@@ -211,6 +211,8 @@ def _with_periods(tokens: list[Token]) -> list[Token]:
                     found.pop()
                 found.append(Token(f"{before} {word}", f"per {unit}", "period"))
                 continue
+        if token.text == "A" and index > 0:
+            token = replace(token, kind="name")  # `Plan A`
         if token.kind == "function" and word in lexicon.ARTICLES:
             continue
         found.append(token)

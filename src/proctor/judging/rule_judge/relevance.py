@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal
 
 from proctor.judging.rule_judge.claims import declines, makes_claim, without_courtesy
@@ -30,6 +31,7 @@ class Relevance:
 
 
 OPEN = Relevance("cannot tell", "no rule decides whether it addresses the question")
+YES_OR_NO = "a yes or no"
 _ASKING = "who whom whose what which when where why how is are was were do does did can could may".split()
 
 
@@ -63,7 +65,11 @@ def _relevance(question: str, text: str, names: frozenset[str], *, short: bool) 
     if not is_english(fold(f"{question} {text}")):
         return Relevance("cannot tell", "the rules are for English")
     kind = _kind_asked(question, asked, said)
-    if kind and (_names_topic(asked, said) or _fills_in(asked, said) or (short and _is_short(asked, said))):
+    is_open_question = kind != YES_OR_NO
+    if is_open_question and any(t.kind == "negation" for t in asked) != any(t.kind == "negation" for t in said):
+        return OPEN
+    names_topic = _names_topic(asked, said) and not (is_open_question and _digresses(asked, said))
+    if kind and (names_topic or _fills_in(asked, said) or (short and _is_short(asked, said))):
         return Relevance("relevant", f"it gives {kind}")
     return OPEN
 
@@ -120,7 +126,7 @@ def _kind_asked(question: str, asked: Tokens, said: Tokens) -> str:
     new = [token for token in said if token.key not in known]
     values = [token.value for token in new if token.value is not None]
     if _YES_NO.search(low):
-        return "a yes or no" if said and _confirms(asked, said) else ""
+        return YES_OR_NO if said and _confirms(asked, said) else ""
     if re.search(r"\bhow (?:many|often)\b", low):
         return "a number" if any(value.kind == "number" for value in values) else ""
     if re.search(
@@ -140,7 +146,9 @@ def _kind_asked(question: str, asked: Tokens, said: Tokens) -> str:
     if re.search(r"\bwhen\b|\bwhat (?:year|date|day|time|month)\b|\bwhat .{0,30}\b(?:hours|deadline|date)\b", low):
         return "a time" if any(value.kind in ("date", "clock") or value.unit == "time" for value in values) else ""
     if re.search(r"\bwho\b", low):
-        return "a name" if any(token.kind == "name" for token in new) else ""
+        places = [index for index, token in enumerate(said) if token in new and token.kind == "name"]
+        # `By` or `is` comes before who it was, or nothing; `for` and `to` lead to somebody else.
+        return "a name" if any(i == 0 or said[i - 1].key in ("by", "be", "was") for i in places) else ""
     return ""
 
 
@@ -178,8 +186,21 @@ def _fills_in(asked: Tokens, said: Tokens) -> bool:
             break
         head.append(token)
     keys, own = {token.key for token in asked}, {token.key for token in said}
-    extra = [token for token in said if token.is_content and token.value is None and token.key not in keys]
-    return bool(head) and all(token.key in own for token in head) and not extra
+    extra = [token for token in said if token.is_content and token.key not in keys]
+    return bool(head) and all(token.key in own for token in head) and [each.value is None for each in extra] == [False]
+
+
+def _digresses(asked: Tokens, said: Tokens) -> bool:
+    """Whether the statement gives its value for something else: another word than the question's comes before it."""
+    keys = {token.key.partition("+")[0] for token in asked}
+    for token in said:
+        if token.key.partition("+")[0] in keys or token.kind == "function":
+            continue
+        if token.value is not None or token.kind == "name":
+            return False
+        if token.kind == "word" and stem(token.text.lower()) not in _GENERIC:
+            return True
+    return False
 
 
 def _is_topic(token: Token) -> bool:
@@ -209,7 +230,9 @@ def _is_short(asked: Tokens, said: Tokens) -> bool:
     names = [token for token in said if token.kind in ("name", "id")]
     limit = 1 if _asks_for_name(asked) else 0
     topic = {token.key for token in asked if _is_topic(token)}
-    has_verb = any(
-        token.kind == "modal" or token.key in ("be", "was", "have") or token.key.endswith("+ed") for token in said
+    # A word after a preposition or a number belongs to it; any other may be the verb of a sentence.
+    free = any(
+        token.kind == "word" and before.value is None and before.key not in PREPOSITIONS and before.kind != "word"
+        for before, token in pairwise(said)
     )
-    return not has_verb and len(names) <= limit and topic.isdisjoint(token.key for token in said)
+    return not free and len(names) <= limit and topic.isdisjoint(token.key for token in said)
