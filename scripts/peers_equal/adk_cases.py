@@ -218,6 +218,24 @@ def _structures(cases: Cases) -> None:
     both = {"first": [[rate], ["One."]], "second": [["Sunny."]]}
     cases.add("workflow: the last answer", (both, "Sunny.", [RATE]), criteria=exact | MATCH, agent="flow")
     cases.add("workflow: the first answer", (both, "One.", [RATE]), criteria=exact | MATCH, agent="flow")
+    nested = {"first": [[rate], ["One."]], "second": [[rate], ["Sunny."]]}
+    cases.add("workflow: nested", (nested, "Sunny.", [RATE, RATE]), criteria=exact | MATCH, agent="nested")
+    cases.add("workflow: a loop", ({"first": [["Sunny."]]}, "Sunny.", []), agent="loop")
+    cases.add("callbacks: the agent is skipped", ([["Sunny."]], "Closed today.", []), agent="closed")
+    data = '{"city": "London", "degrees": 20.0}'
+    for name, expected in (
+        ("the same", data),
+        ("other spaces", data.replace(" ", "")),
+        ("other values", '{"city": "Rome"}'),
+    ):
+        cases.add(f"data: {name}", ([[data]], expected, []), agent="data")
+    cases.add(
+        "data: in two parts",
+        ([['{"city": "Lon', 'don", "degrees": 20.0}']], data, []),
+        agent="data",
+        row="data in several parts",
+    )
+    cases.add("turns: five", *[([[rate], [f"Sunny {number}."]], "Sunny.", [RATE]) for number in range(5)])
     cached = [[call("refuse", city="London")], ["Sunny."]]
     refuse = {"name": "refuse", "args": LONDON}
     cases.add("app: a plugin answers", (cached, "Sunny.", [refuse]), criteria=exact | MATCH, agent="app")

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from google.adk.agents import LlmAgent, SequentialAgent
+from google.adk.agents import LlmAgent, LoopAgent, SequentialAgent
 from google.adk.models import BaseLlm, LlmResponse
 from google.adk.plugins.base_plugin import BasePlugin
 from google.adk.tools import ToolContext
 from google.adk.tools.agent_tool import AgentTool
 from google.genai import types
+from pydantic import BaseModel
 
 SCRIPTS: dict[str, Any] = {}
 """By the text of a user's message."""
@@ -96,7 +97,25 @@ class Quiet(BasePlugin):
         return {"rate": "from a cache"} if tool.name == "refuse" else None
 
 
+class Weather(BaseModel):
+    """The answer of an agent that answers with data."""
+
+    city: str
+    degrees: float
+
+
+def skip(callback_context: Any) -> types.Content:
+    """Answers for the agent, which does not run."""
+    return types.Content(role="model", parts=[types.Part(text="Closed today.")])
+
+
 AGENTS = {
+    "data": lambda: make("data", tools=[], output_schema=Weather, output_key="weather"),
+    "loop": lambda: LoopAgent(name="loop", max_iterations=2, sub_agents=[make("first")]),
+    "nested": lambda: SequentialAgent(
+        name="nested", sub_agents=[SequentialAgent(name="inner", sub_agents=[make("first")]), make("second")]
+    ),
+    "closed": lambda: make("closed", before_agent_callback=skip),
     "desk": lambda: make(
         "desk",
         tools=[get_rate, book, fail, refuse, remember, AgentTool(make("helper"))],
