@@ -192,6 +192,44 @@ def test_the_cause_is_found_inside_the_exception_that_wraps_it(
     assert kind_of(lambda: wrap(StatusError(status))) is kind
 
 
+def test_a_wrapper_that_is_async_or_a_decorator_is_no_different() -> None:
+    async def call() -> None:
+        await asyncio.sleep(0)
+        raise StatusError(401)
+
+    async def wraps() -> None:
+        try:
+            await call()
+        except StatusError:
+            raise RuntimeError("the model call failed")  # noqa: B904
+
+    def decorated(function: Callable[[], Any]) -> Callable[[], Any]:
+        def inner() -> Any:
+            try:
+                return function()
+            except Exception as error:
+                raise LookupError("tool failed") from error
+
+        return inner
+
+    assert kind_of(lambda: asyncio.run(wraps())) is PERMANENT
+    assert kind_of(decorated(lambda: fail(StatusError(403)))) is PERMANENT
+
+
+def test_the_message_of_an_sdk_counts_where_it_is_quoted_after_the_handler() -> None:
+    def gives_up() -> None:
+        last = ""
+        for _ in range(2):
+            try:
+                raise StatusError(429)
+            except StatusError:
+                last = "Error code: 429 - {'error': {'message': 'slow down'}}"
+        raise RuntimeError(f"no answer after 2 attempts: {last}")
+
+    assert diagnosis_of(gives_up).limited
+    assert kind_of(lambda: fail(RuntimeError("Error code: 404 - no such order"))) is AGENT
+
+
 def test_a_bug_in_a_fallback_is_the_agents_even_if_a_401_led_there() -> None:
     def fallback() -> str:
         return json.loads("no JSON")

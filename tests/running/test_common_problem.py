@@ -116,6 +116,7 @@ def test_an_evaluator_without_a_key_stops_the_run_too() -> None:
         evaluators={"Judged": asks_a_judge},
     )
     assert (len(run_.summaries), verdict.exit_code) == (3, 4)
+    assert run_.note.startswith("Judged: the API key or login is rejected (HTTP 401); the other 6 trials")
 
 
 @pytest.mark.parametrize(

@@ -142,6 +142,8 @@ _RESPONSE_TEXTS = (
 )
 _CLAUDE_CODE = re.compile(r"please run /login", re.I)
 """What Claude Code answers if nobody is logged in."""
+_SDK_ERROR = re.compile(r"\bError code: (\d{3}) - ")
+"""How the clients of OpenAI and Anthropic begin a message; an agent may quote it after its handler has ended."""
 _STATUS_IN_TEXT = re.compile(r"\b(?:error code|http(?:/[\d.]+)?|status(?: code)?|api error)[:= ]+(\d{3})\b", re.I)
 _RAISED_IN_TEXT = re.compile(r"^(?:[\w.]+\.)?(\w+)(?:: (.*))?$", re.S)
 _ERRNO_IN_TEXT = re.compile(r"\[Errno (\d+)\]")
@@ -495,6 +497,8 @@ def _of_key(error: BaseException) -> Diagnosis:
         return _permanent(f"{text} is not set") if is_variable else AGENT
     if not is_users:
         cause = _cause_in_text(text)
+    elif quote := _SDK_ERROR.search(text):
+        return diagnose_status(int(quote[1]), text)
     else:  # the agent's own words are about its own work, but for those that it can only repeat
         cause = _NOT_LOGGED_IN if _CLAUDE_CODE.search(text) else _missing_variable(text)
     return _permanent(cause) if cause else AGENT

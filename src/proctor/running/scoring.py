@@ -319,7 +319,7 @@ def _missing_score(job: _Job, error: BaseException, clock: float) -> Score:
     """A score without a value. An error of an `optional` evaluator counts as skipped."""
     failure = outcome_of_exception(error)
     if failure.outcome is Outcome.ERROR and (diagnosis := diagnose(error)).lasting:
-        job.notes.problems.append(diagnosis.cause)
+        job.notes.problems.append(f"{job.evaluator.title}: {diagnosis.cause}")
     if job.evaluator.spec.optional and (failure.outcome is Outcome.ERROR or JUDGED in failure.details):
         failure = replace(failure, outcome=Outcome.SKIPPED, reason=f"could not be scored: {failure.reason}")
     return Score(
