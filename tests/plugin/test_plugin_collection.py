@@ -243,7 +243,7 @@ def test_baseline_and_quarantine_files_are_not_suites(project: pytest.Pytester) 
 
 
 def test_a_suite_with_several_agents_has_an_item_for_each(project: pytest.Pytester) -> None:
-    text = suite("one", agent=None, agents={"loud": "agent.py:agent", "mute": "nop"})
+    text = suite("one", agent=None, arms={"loud": "agent.py:agent", "mute": "nop"})
     write(project, "faq.proctor.json", text)
 
     result = project.runpytest("faq.proctor.json", "-v")
