@@ -10,7 +10,7 @@
     run.print()
     assert run
 
-- `Case`, `Suite`: questions, and what is expected of the answers. `Turn`, `Expected` and `ExpectedCall` are their parts.
+- `Case`, `Suite`: questions, and what is expected of the answers. `Turn`, `Expected`, `ExpectedCall` are their parts.
 - `evaluator`: how the score of a function is used. Any function, name or instance is an evaluator.
 - `run`, `load`: run suites, or read them from files. `ask`, `expect`: one question, and a check of the reply.
 - `Run`, `compare`: the results, and what changed between two runs.
