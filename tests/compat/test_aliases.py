@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.process, pytest.mark.needs("deepeval", "pixie", "holodeck")]
 
 PATHS = {
     "deepeval": """

@@ -218,6 +218,36 @@ def test_a_step_with_metrics_is_scored_on_its_own() -> None:
     ]
 
 
+def test_the_coroutine_of_an_async_application_is_run() -> None:
+    @observe()
+    async def application(question: str) -> str:
+        await asyncio.sleep(0)
+        update_current_trace(tags=["async"])
+        return question.upper()
+
+    dataset = EvaluationDataset(
+        goldens=[Golden(input="a", expected_output="A"), Golden(input="b", expected_output="x")]
+    )
+    for golden in dataset.evals_iterator(metrics=[ExactMatchMetric()]):
+        dataset.evaluate(application(golden.input))
+    assert [test.success for test in dataset.evaluation_result.test_results] == [True, False]
+    assert [case.tags for case in dataset.test_cases] == [["async"], ["async"]]
+
+
+@pytest.mark.parametrize("name", ["pull", "push", "queue", "generate_goldens_from_docs"])
+def test_methods_of_the_service_say_what_to_use_instead(name: str) -> None:
+    with pytest.raises(UsageError, match=r"here; |does not generate"):
+        getattr(EvaluationDataset(), name)(alias="x")
+
+
+def test_internal_parameters_of_measure_have_no_effect() -> None:
+    case = LLMTestCase(input="x", actual_output="y", expected_output="y")
+    assert ExactMatchMetric().measure(case, _show_indicator=False) == 1.0
+    assert asyncio.run(ExactMatchMetric().a_measure(case, _show_indicator=False, _in_component=True)) == 1.0
+    with pytest.raises(TypeError, match="no parameter 'show'"):
+        ExactMatchMetric().measure(case, show=False)
+
+
 def test_updates_outside_of_an_evaluation_do_nothing() -> None:
     update_current_trace(output="x")
     update_current_span(test_case=LLMTestCase(input="x"))

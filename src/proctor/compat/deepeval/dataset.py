@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
+from proctor.base.errors import UsageError
+from proctor.base.event_loops import run_in_session_loop
 from proctor.compat.deepeval.dataset_columns import (
     CASE_COLUMNS,
     CASE_KEYS,
@@ -75,8 +78,28 @@ class EvaluationDataset:
         return len(self._goldens) + len(self._test_cases)
 
     def evaluate(self, metrics: Any, **options: Any) -> Any:
-        """Evaluate the test cases."""
+        """Evaluate the test cases; in a loop over `evals_iterator`, run the application's coroutine instead."""
+        if inspect.iscoroutine(metrics):
+            return run_in_session_loop(metrics)
+        if inspect.isawaitable(metrics):
+            raise UsageError("pass the coroutine itself: dataset.evaluate(application(golden.input)), without a task")
         return evaluate(self._test_cases, metrics, **options)
+
+    def pull(self, *args: Any, **kwargs: Any) -> None:
+        """Raise that there is no service to read from."""
+        raise UsageError("datasets are not pulled from Confident AI here; read a file with add_goldens_from_json_file")
+
+    def push(self, *args: Any, **kwargs: Any) -> None:
+        """Raise that there is no service to write to."""
+        raise UsageError("datasets are not pushed to Confident AI here; write a file with save_as")
+
+    queue = push
+
+    def generate_goldens(self, *args: Any, **kwargs: Any) -> None:
+        """Raise that goldens are not generated."""
+        raise UsageError("Proctor does not generate goldens; write cases, or use `proctor trace to-case`")
+
+    generate_goldens_from_docs = generate_goldens_from_contexts = generate_goldens_from_scratch = generate_goldens
 
     def save_as(
         self,

@@ -6,7 +6,7 @@ import contextvars
 import functools
 import inspect
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, Self
@@ -125,9 +125,13 @@ class ProctorMetric(BaseMetric):
         self.verbose_mode = verbose_mode
         self._scorer = named_evaluator(evaluator)
 
-    def measure(self, test_case: Any) -> float | None:
-        """Measure a test case, store the score and reason, and return the score; None if it was skipped."""
+    def measure(self, test_case: Any, **internal: Any) -> float | None:
+        """Measure a test case, store the score and reason, and return the score; None if it was skipped.
+
+        DeepEval's own parameters, such as `_show_indicator`, have no effect.
+        """
         __tracebackhide__ = True
+        _refuse_parameters(internal)
         try:
             return (
                 _measure_in_thread(self, test_case)
@@ -137,8 +141,9 @@ class ProctorMetric(BaseMetric):
         except ProctorError as error:
             raise error.with_traceback(None) from None  # a wrong setting is one message, without our stack frames
 
-    async def a_measure(self, test_case: Any) -> float | None:
+    async def a_measure(self, test_case: Any, **internal: Any) -> float | None:
         """`measure` for code with an event loop."""
+        _refuse_parameters(internal)
         self.score = self.reason = self.success = self.error = self.verbose_logs = None
         self.evaluation_model = self.evaluation_cost = None
         self.skipped = self.skipped_without_model = self.pending = False
@@ -290,6 +295,13 @@ def to_evaluable(case: Any) -> Evaluable:
     if isinstance(case, ConversationalTestCase):
         return _from_conversation(case)
     raise TypeError(f"a test case must be an LLMTestCase or a ConversationalTestCase, not {type(case).__name__}")
+
+
+def _refuse_parameters(internal: Mapping[str, Any]) -> None:
+    """Raise `TypeError` for a parameter that is not one of DeepEval's internal ones."""
+    for name in internal:
+        if not name.startswith("_"):
+            raise TypeError(f"measure() has no parameter {name!r}")
 
 
 def _refuse_images(case: Any) -> None:

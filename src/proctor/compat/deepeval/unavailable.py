@@ -54,9 +54,8 @@ __all__, __getattr__ = unavailable_names(
             ARCMode BBQTask EquityMedQATask HumanEvalTask LogiQATask MathQATask SQuADTask
             TruthfulQAMode DeepEvalBaseBenchmark""",
         _CLOUD + "results stay in .proctor": """
-            send_annotation a_send_annotation evaluate_span evaluate_thread evaluate_trace track send_feedback
-            test_run TestRun LLMApiTestCase ConversationalApiTestCase TurnApi
-            trace_manager Confident""",
+            send_annotation a_send_annotation evaluate_span evaluate_thread evaluate_trace track monitor a_monitor
+            send_feedback TestRun LLMApiTestCase ConversationalApiTestCase TurnApi trace_manager Confident""",
         "is not available; mark functions with observe, or turn on OpenTelemetry, see docs/tracing.md": """
             instrument trace next_span next_agent_span next_llm_span next_retriever_span next_tool_span
             apply_pending_to_span pop_pending_for current_span_context current_trace_context AgentSpanContext
