@@ -67,12 +67,19 @@ def caller() -> Position | None:
         file = frame.f_code.co_filename
         name = frame.f_globals.get("__name__", "")
         if not name.startswith("proctor.") and name != "dataclasses":
-            if "ipykernel" in file or not is_user_file(file):
-                return None
-            path = Path(file)
-            return Position(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path, frame.f_lineno)
+            path = _path_in_messages(file)
+            return None if path is None else Position(path, frame.f_lineno)
         frame = frame.f_back
     return None
+
+
+@functools.lru_cache(maxsize=256)
+def _path_in_messages(file: str) -> Path | None:
+    """The path of a file of the user's, from the working folder if it is below it; `None` for anything else."""
+    if "ipykernel" in file or not is_user_file(file):
+        return None
+    path = Path(file)
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 
 def plain(value: Any) -> Any:

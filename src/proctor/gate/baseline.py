@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -158,6 +159,9 @@ CHANGED_CASE = "the case changed since the baseline was recorded"
 CHANGED_EVALUATORS = "its evaluators, thresholds or judge changed since the baseline was recorded"
 
 
+_OLD_ID = re.compile(r"case-[0-9]+")
+
+
 class Baseline:
     """The lines of one or more baseline files."""
 
@@ -173,9 +177,17 @@ class Baseline:
         for line in self.lines:
             self._by_case.setdefault((line.suite, line.case), []).append(line)
 
+    def _recorded_under_old_id(self, identity: CaseIdentity) -> list[BaselineLine]:
+        """The lines of a case without an id from when such cases were counted: `case-3`. Found by content."""
+        return [
+            line
+            for line in self.lines
+            if line.suite == identity.suite and line.content == identity.content and _OLD_ID.fullmatch(line.case)
+        ]
+
     def lookup(self, identity: CaseIdentity) -> CaseBaseline:
         """The baseline of a case over all its runs. Everything that shows or uses a baseline calls this."""
-        recorded = self._by_case.get((identity.suite, identity.case), [])
+        recorded = self._by_case.get((identity.suite, identity.case)) or self._recorded_under_old_id(identity)
         own = [line for line in recorded if line.agent == identity.agent]
         same = [line for line in own if line.content == identity.content]
         lines = lines_in_force([line for line in same if line.evaluators == identity.evaluators])
