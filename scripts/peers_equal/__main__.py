@@ -9,11 +9,11 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from peers_equal import adk, deepeval, pixie
+from peers_equal import adk, deepeval, holodeck, pixie
 from peers_equal.comparison import Comparison, Peer, first_cells
 from peers_equal.environments import PeerFailed, prepare
 
-PEERS: dict[str, Peer] = {peer.name: peer for peer in (adk.PEER, pixie.PEER, deepeval.PEER)}
+PEERS: dict[str, Peer] = {peer.name: peer for peer in (adk.PEER, pixie.PEER, deepeval.PEER, holodeck.PEER)}
 
 START, END = "<!-- peers-equal -->", "<!-- end of peers-equal -->"
 

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from proctor.compat.holodeck.arg_matchers import ArgMatcher, FuzzyMatcher, LiteralMatcher, RegexMatcher
 from proctor.compat.holodeck.backends import AgentBackend, AgentSession, BackendSelector, ExecutionResult
-from proctor.compat.holodeck.config import ConfigLoader
+from proctor.compat.holodeck.config import (
+    ConfigLoader,
+    get_env_var,
+    load_agent_with_config,
+    load_env_file,
+    substitute_env_vars,
+)
 from proctor.compat.holodeck.enums import (
     AuthProvider,
     ChunkingStrategy,
@@ -107,6 +113,7 @@ from proctor.compat.holodeck.models import (
     SubagentSpec,
     TestCase,
     TestCaseModel,
+    Tool,
     ToolModel,
     Turn,
     VectorstoreTool,
@@ -123,6 +130,7 @@ from proctor.compat.holodeck.run_models import (
     ToolExecution,
     VectorstoreConfig,
 )
+from proctor.compat.holodeck.settings import DEFAULTS
 from proctor.compat.holodeck.test_results import (
     MetricResult,
     ProcessedFileInput,
@@ -145,11 +153,17 @@ from proctor.compat.holodeck.tool_matching import (
 
 AgentConfig = Agent
 """The former name of `Agent` here."""
+DEFAULT_EXECUTION_CONFIG = dict(DEFAULTS)
+"""The execution settings that no source sets."""
+HierarchicalDocumentToolConfig = HierarchicalDocumentTool
+ToolUnion = Tool
+"""HoloDeck's name for a tool of any type."""
 EvaluationMetric = StandardMetric
 """HoloDeck's name for a metric of type `standard`."""
 
 __all__ = [
     "DEEPEVAL_PARAMS",
+    "DEFAULT_EXECUTION_CONFIG",
     "DEFAULT_MODEL_CONFIG",
     "RAG_EVALUATOR_MAP",
     "Agent",
@@ -215,6 +229,7 @@ __all__ = [
     "GraderResult",
     "GroundednessEvaluator",
     "HierarchicalDocumentTool",
+    "HierarchicalDocumentToolConfig",
     "HoloDeckError",
     "HoloDeckFileNotFoundError",
     "Instructions",
@@ -256,12 +271,14 @@ __all__ = [
     "TestReport",
     "TestResult",
     "TokenUsage",
+    "Tool",
     "ToolEvent",
     "ToolEventType",
     "ToolExecution",
     "ToolInvocation",
     "ToolModel",
     "ToolStatus",
+    "ToolUnion",
     "TransportType",
     "Turn",
     "TurnResult",
@@ -274,12 +291,16 @@ __all__ = [
     "extract_tool_names",
     "find_matching_call",
     "generate_markdown_report",
+    "get_env_var",
     "invoke_grader",
+    "load_agent_with_config",
+    "load_env_file",
     "match_arg",
     "match_fuzzy",
     "match_literal",
     "match_regex",
     "pair_tool_calls",
+    "substitute_env_vars",
     "tool_name_matches",
     "validate_tool_calls",
 ]
