@@ -35,7 +35,7 @@ def test_no_wrong_answer_passes_and_no_right_one_fails() -> None:
 
 
 def test_it_decides_more_than_half_of_them() -> None:
-    assert sum(found is not None for _, _, found in FAITHFUL) > 0.55 * len(FAITHFUL)
+    assert sum(found is not None for _, _, found in FAITHFUL) > 0.5 * len(FAITHFUL)
 
 
 def test_a_polite_or_rephrased_right_answer_never_fails() -> None:

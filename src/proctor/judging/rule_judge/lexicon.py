@@ -15,7 +15,7 @@ def _groups(table: str) -> list[list[str]]:
 
 ARTICLES = frozenset("a an the this that these those please".split())
 """Words that are dropped when a sentence is read."""
-HARMLESS = frozenset("also too indeed actually additionally furthermore moreover however therefore about then".split())
+HARMLESS = frozenset("also too indeed actually additionally furthermore moreover however about".split())
 """Words that a claim may add without claiming more: "about 20" follows from 20."""
 NEGATIONS = frozenset("not no never neither nor non".split())
 PRONOUNS = frozenset("it they he she".split())
@@ -48,6 +48,8 @@ FUNCTION_WORDS = (
 
 SPLITTERS = frozenset("and but while whereas although though because".split())
 """Words between two things that are both stated."""
+LINKS = frozenset("because therefore thus hence so then before after since while although though when".split())
+"""Words that relate two clauses: a claim with one of them says more than its clauses."""
 BLOCKERS = frozenset(
     "or either neither nor both whether only except excluding minus permitting subject depending together".split()
 )

@@ -27,7 +27,6 @@ from proctor.judging.rule_judge.reading import (
 )
 from proctor.judging.rule_judge.records import OPEN, Verdict, all_of, judge_records
 from proctor.judging.rule_judge.rewriting import (
-    is_limited,
     is_verb,
     split_clauses,
     stated,
@@ -45,8 +44,11 @@ def judge_claims(claims: Sequence[str], passages: Sequence[str], known: Sequence
     before: Tokens = ()
     for text in claims:
         tokens = _resolved(read(without_courtesy(text) or text, sources.names | names_in(claims)), before)
-        verdicts.append(_judge(text, tokens, sources, said))
-        before = subject(tokens) or before
+        # A pronoun after a claim that is not in the passages may stand for anything.
+        is_vague = bool(tokens) and tokens[0].key in lexicon.PRONOUNS and bool(verdicts)
+        is_lost = is_vague and verdicts[-1].answer != "supported"
+        verdicts.append(OPEN if is_lost else _judge(text, tokens, sources, said))
+        before = _antecedent(tokens)
     return verdicts
 
 
@@ -59,7 +61,8 @@ def _judge(text: str, tokens: Tokens, sources: Sources, said: Sources) -> Verdic
         return Verdict("cannot tell", "the rules are for English")
     known = frozenset(token.key for each in said.sentences for token in each.tokens)
     whole = _judge_tokens(tokens, sources, known)
-    if whole.answer == "cannot tell" and len(clauses := split_clauses(tokens)) > 1:
+    is_linked = any(token.text.lower() in lexicon.LINKS for token in tokens)
+    if whole.answer == "cannot tell" and not is_linked and len(clauses := split_clauses(tokens)) > 1:
         whole = all_of([_judge_tokens(clause, sources, known) for clause in clauses])
     if whole.answer == "cannot tell" and any(_has_run(_assumed(each), tokens) for each in said.sentences):
         return Verdict("supported", "the user said it")
@@ -92,12 +95,10 @@ def _judge_tokens(tokens: Tokens, sources: Sources, known: frozenset[str]) -> Ve
     before: Tokens = ()
     for sentence in sources.sentences:
         resolved = _resolved(sentence.tokens, before)
-        before = subject(resolved) or before
+        before = _antecedent(resolved)
         statements = stated(sentence.tokens) + (stated(resolved) if resolved != sentence.tokens else [])
         for source in statements:
             found += [_compare(claim, source, sentence, sources) for claim in ways if _related(claim, source)]
-            if len(sources.sentences) == 1 and (claim := _with_subject(ways[0], source)):
-                found.append(_compare(claim, source, sentence, sources))
     found += judge_records(tokens, sources.records, known)
     for answer in ("supported", "contradicted", "unmentioned"):
         if decisive := next((each for each in found if each.answer == answer), None):
@@ -105,21 +106,21 @@ def _judge_tokens(tokens: Tokens, sources: Sources, known: frozenset[str]) -> Ve
     return OPEN
 
 
+def _antecedent(tokens: Tokens) -> Tokens:
+    """What a pronoun in the next sentence stands for: the subject, if the sentence says what it is or was.
+
+    After "The mayor opened the park", `it` is the park.
+    """
+    about = subject(tokens)
+    verb = next((token for token in without_marks(tokens)[len(about) :] if is_verb(token)), None)
+    return about if verb is not None and verb.key in ("be", "was") else ()
+
+
 def _resolved(tokens: Tokens, before: Tokens) -> Tokens:
     """The sentence with a pronoun at its start replaced by the subject of the sentence before."""
     if tokens and tokens[0].key in lexicon.PRONOUNS and before and before[0].key not in lexicon.PRONOUNS:
         return (*before, *tokens[1:])
     return tokens
-
-
-def _with_subject(claim: Tokens, source: Tokens) -> Tokens:
-    """A claim about `it` with what the only sentence of the passages has before the same verb."""
-    if len(claim) < 3 or claim[0].key not in lexicon.PRONOUNS:
-        return ()
-    places = (index for index, each in enumerate(source) if index and is_verb(each) and matches(claim[1], each))
-    place = next(places, 0)
-    is_free = not is_limited(source[:place]) and not any(each.kind in _LIMITS for each in source[:place])
-    return (*source[:place], *claim[1:]) if place and is_free else ()
 
 
 _LIMITS = ("negation", "modal", "quantifier", "limit", "condition")

@@ -102,8 +102,9 @@ _CONTRACTIONS = (
     (re.compile(r"(?<=\d)\s?/\s?(?=(?:month|year|day|week|hour|person|user)\b)", re.I), " per "),
 )
 _OPENING = re.compile(
-    r"^\W*(?:(?:yes|no|yeah|yep|yup|nope|sure|well|oh|ah|absolutely|certainly|of course|correct|right|exactly|indeed)\b"
-    r"(?:[\s,.!:;-]+|$)(?!of\b|one\b)(?:(?:and|but|so)\s(?=it\b|they\b|he\b|she\b|the\b))?)?(?:\d+(?:\.\d+)+\.?\s+(?=(?-i:[A-Z][a-z])))?",
+    r"^\W*(?:(?:yes|yeah|yep|yup)\b[\s,.!:;-]+(?:(?:and|but|so)\s(?=it\b|they\b|he\b|she\b|the\b))?"
+    r"|(?:no|nope|sure|well|oh|ah|absolutely|certainly|of course|correct|right|exactly|indeed)\s?[,.!:;-]+\s*)?"
+    r"(?:\d+(?:\.\d+)+\.?\s+(?=(?-i:[A-Z][a-z])))?",
     re.IGNORECASE,
 )
 """A yes or no before a statement, and the number of a section."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import pairwise
 
 from proctor.judging.rule_judge.lexicon import (
     ATTRIBUTIONS,
@@ -66,24 +65,9 @@ def stated(tokens: Tokens) -> list[Tokens]:
     plain = without_parentheses(tokens)
     if plain != tokens:
         found += variants(plain)
-    for way in (plain, *_without_insertions(plain)):
-        for clause in (way, *split_clauses(way), *_prefixes(way)):
-            found += variants(clause)
+    for clause in (*split_clauses(plain), *_prefixes(plain)):
+        found += variants(clause)
     return list(dict.fromkeys(found))
-
-
-def _without_insertions(tokens: Tokens) -> Iterator[Tokens]:
-    """The sentence without one part between commas: `Hill, who lives in Rome, won` states that Hill won.
-
-    Not where the part may be a condition (`children, accompanied by an adult, may enter`) or an item of a list.
-    """
-    if is_limited(tokens) or any(token.kind in ("modal", "negation") for token in tokens):
-        return
-    commas = [index for index, token in enumerate(tokens) if token.key == ","]
-    for start, end in pairwise(commas):
-        part, rest = tokens[start + 1 : end], tokens[end + 1 :]
-        if part and rest and is_verb(rest[0]) and not any(is_verb(token) for token in tokens[:start]):
-            yield (*tokens[:start], *rest)
 
 
 def without_parentheses(tokens: Tokens) -> Tokens:
