@@ -262,6 +262,19 @@ def test_a_chain_that_ends_in_itself_ends() -> None:
     assert diagnose(first).kind is AGENT
 
 
+def test_a_chain_of_any_length_is_diagnosed() -> None:
+    error: Exception = StatusError(401)
+    for _ in range(50_000):
+        outer = RuntimeError("again")
+        outer.__cause__ = error
+        error = outer
+    assert diagnose(error).kind is AGENT
+    group: Exception = ValueError("inner")
+    for _ in range(5_000):
+        group = ExceptionGroup("outer", [group])
+    assert diagnose(group).kind is AGENT
+
+
 def test_an_agents_own_word_wins() -> None:
     def says(**word: Any) -> FailureKind:
         try:

@@ -147,6 +147,8 @@ _SDK_ERROR = re.compile(r"\bError code: (\d{3}) - ")
 _STATUS_IN_TEXT = re.compile(r"\b(?:error code|http(?:/[\d.]+)?|status(?: code)?|api error)[:= ]+(\d{3})\b", re.I)
 _RAISED_IN_TEXT = re.compile(r"^(?:[\w.]+\.)?(\w+)(?:: (.*))?$", re.S)
 _ERRNO_IN_TEXT = re.compile(r"\[Errno (\d+)\]")
+_MAX_CHAIN = 100
+"""How many exceptions of a chain are looked at; a chain may be as long as a program likes."""
 _MAX_DEPTH = 12
 """How deep error codes are searched in a response."""
 _BUGS = (AssertionError, AttributeError, LookupError, NameError, TypeError, ArithmeticError, SyntaxError)
@@ -259,9 +261,9 @@ def _diagnose_chain(error: BaseException, seen: set[int]) -> Diagnosis:
     """What the exception itself says, or what it wraps; of several, the one that no retry helps."""
     seen.add(id(error))
     if isinstance(error, BaseExceptionGroup):
-        return _diagnose_group(error, seen)
+        return _diagnose_group(error, seen) if len(seen) <= _MAX_CHAIN else AGENT
     own = _diagnose_one(error)
-    if own.decided:
+    if own.decided or len(seen) > _MAX_CHAIN:
         return own
     wrapped = [_diagnose_chain(inner, seen) for inner in _wrapped(error) if id(inner) not in seen]
     candidates = [item for item in (own, *wrapped) if not item.is_agent]
