@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from proctor.judging.rule_judge.lexicon import (
     ATTRIBUTIONS,
@@ -59,6 +60,7 @@ def variants(tokens: Tokens) -> list[Tokens]:
     return found + [active for each in found if (active := _active(each))]
 
 
+@lru_cache(maxsize=1 << 13)
 def stated(tokens: Tokens) -> list[Tokens]:
     """Everything that a sentence states: its variants, and those of its clauses."""
     found = variants(tokens)
