@@ -52,6 +52,7 @@ from proctor.running.timeouts import Cancelled, TimedOut, Watchdog, WatchdogInte
 from proctor.tracing.capture import suppress_tracing
 
 WITHOUT_MODEL = "all of its evaluators need a language model (--fast)"
+RETURNED_NONE = "returned None, which means that it had nothing to compare; return True or False"
 RETRIES = "retries"
 """The detail of a score that took more than one attempt."""
 
@@ -296,7 +297,7 @@ def _as_plain_data(evaluation: Evaluation | None) -> Evaluation | None:
 
 def _score_from(job: _Job, evaluation: Evaluation | None, clock: float) -> Score:
     if evaluation is None:
-        return _missing_score(job, NothingToCompare("nothing to compare"), clock)
+        return _missing_score(job, NothingToCompare(RETURNED_NONE), clock)
     details = to_json(evaluation.details) if evaluation.details else {}
     if UNCLAMPED in details:
         job.notes.warnings[f"{job.evaluator.title}: {clamp_notice(evaluation)}"] = None
