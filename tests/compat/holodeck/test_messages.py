@@ -43,23 +43,6 @@ def proctor(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize(
-    ("option", "instead"),
-    [
-        (["--limit", "3"], "select cases with -k EXPR"),
-        (["-n", "3"], "select cases with -k EXPR"),
-        (["--force-ingest"], "every run reads the source files"),
-        (["--output", "r.md"], "--json FILE, --md FILE"),
-        (["--parallel-test-cases", "2"], "--parallel N"),
-    ],
-)
-def test_options_of_holodeck_say_what_to_write_instead(tmp_path: Path, option: list[str], instead: str) -> None:
-    done = proctor(tmp_path, "agent.yaml", *option)
-    assert done.returncode == 2
-    assert done.stderr.startswith(f"error: {option[0]} is an option of holodeck test; ")
-    assert instead in done.stderr
-
-
-@pytest.mark.parametrize(
     ("name", "text", "told"),
     [
         ("agent.yaml", AGENT, "agent.yaml:8: judge: judge.api_key uses ${NO_SUCH_KEY}, which is not set"),
