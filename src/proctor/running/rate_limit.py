@@ -44,7 +44,7 @@ class AgentLimiters:
 class RateLimit:
     """Delays the trials of each endpoint, for all agents, suites and workers that share it.
 
-    A trial counts with all its turns when it starts, and a turn that is sent again after a failure counts once more.
+    A trial counts with all its turns when it starts, and each turn that is sent again after a failure too.
     """
 
     def __init__(self, turns_per_second: float) -> None:
