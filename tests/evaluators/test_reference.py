@@ -359,14 +359,6 @@ def test_a_key_of_the_environment_is_not_sent_to_an_address_that_a_suite_names(
     assert requests[0][1] is None
 
 
-def test_a_wait_until_a_date_is_waited(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(embeddings.time, "time", lambda: 1_700_000_000.0)
-    asked = embeddings._retry_seconds
-    assert asked("Tue, 14 Nov 2023 22:13:40 GMT") == 20
-    assert asked("Wed, 21 Oct 2015 07:28:00 GMT") == 0
-    assert [asked(header) for header in ("3", "-1", "nan", "soon", "", None)] == [3, 0, None, None, None, None]
-
-
 def test_a_key_that_is_needed_and_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
