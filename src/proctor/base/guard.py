@@ -56,6 +56,7 @@ class _Child:
         self._inode = 0
         self.limit = 0.0
         self.label = ""
+        self.command_started = False
 
     def open(self, pipe: int, parent: int) -> None:
         self.pid = os.getpid()
@@ -85,6 +86,16 @@ _CHILD = _Child()
 def is_guarded() -> bool:
     """Whether a parent process waits for this one's verdict; a fork of this process has none."""
     return _CHILD.pid == os.getpid()
+
+
+def is_outermost_command() -> bool:
+    """Whether this is the first command of the process; called once at the start of each.
+
+    An agent may call Proctor's command line too. Only the verdict of the first command is that of the process.
+    """
+    is_first = not _CHILD.command_started
+    _CHILD.command_started = True
+    return is_first
 
 
 def report_exit_code(code: int) -> None:

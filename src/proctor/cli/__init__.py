@@ -21,7 +21,7 @@ import click
 
 from proctor.base.documents import did_you_mean
 from proctor.base.errors import InvalidSuite, ProctorError, RenamedWarning, StoreError, UnusedExpectation, UsageError
-from proctor.base.guard import is_guarded, report_exit_code
+from proctor.base.guard import is_guarded, is_outermost_command, report_exit_code
 from proctor.base.masking import mask
 from proctor.cli.commands import (
     FIRST,
@@ -130,6 +130,7 @@ def group() -> None:
 
 def main() -> NoReturn:
     """The `proctor` command; a problem that the user can fix never ends in a traceback."""
+    is_outermost = is_outermost_command()
     _make_streams_safe()
     warnings.showwarning = _print_warning
     try:
@@ -162,7 +163,8 @@ def main() -> NoReturn:
         )
         code = 4
     code = _flush(code if isinstance(code, int) else 0)
-    report_exit_code(code)
+    if is_outermost:
+        report_exit_code(code)
     raise SystemExit(code)
 
 
