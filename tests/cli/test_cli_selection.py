@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from command_line import COMMAND
 
 Command = Callable[..., Any]
 
@@ -151,3 +153,35 @@ def test_a_selection_that_fits_nothing_in_a_run_is_said_as_it_was_typed(proctor:
     ended = proctor("show", "last", "--tag", "nowhere")
     assert ended.code == 2
     assert "has no case for --tag nowhere" in ended.err
+
+
+@pytest.mark.process
+def test_last_failed_after_a_kill_includes_what_never_ran(proctor: Command, suite: Command, project: Path) -> None:
+    """One case failed, then the process was killed: the others have not passed."""
+    (project / "kills.py").write_text(
+        "import os, signal\n\n\ndef agent(message):\n"
+        "    if message == 'kill' and not os.path.exists('killed'):\n"
+        "        open('killed', 'w').close()\n        os.kill(os.getpid(), signal.SIGKILL)\n"
+        "    return 'yes'\n"
+    )
+    cases = "".join(
+        f"  - {{id: {name}, input: {text}, expected: {expected}}}\n"
+        for name, text, expected in [
+            ("passes", "hi", "'yes'"),
+            ("fails", "hi", "'no'"),
+            ("kills", "kill", "'yes'"),
+            ("never", "hi", "'yes'"),
+        ]
+    )
+    suite(text=f"agent: kills.py:agent\nsettings: {{parallel: 1}}\ncases:\n{cases}")
+    subprocess.run([*COMMAND, "test"], cwd=project, capture_output=True, timeout=60, check=False)
+    assert _ran(proctor("test", "--lf", "--json", "-")) == ["fails", "kills", "never"]
+
+
+def test_last_failed_after_maxfail_includes_what_never_ran(proctor: Command, suite: Command) -> None:
+    cases = "".join(f"  - {{id: c{n}, input: a, expected: {'b' if n == 0 else 'a'}}}\n" for n in range(30))
+    suite(text="agent: agents.py:echo\nsettings: {parallel: 1}\ncases:\n" + cases)
+    first = _ran(proctor("test", "--maxfail", "1", "--json", "-"))
+    assert len(first) < 30
+    again = _ran(proctor("test", "--lf", "--json", "-"))
+    assert again == ["c0", *(f"c{n}" for n in range(30) if f"c{n}" not in first)]

@@ -76,7 +76,7 @@ class CaseSelection:
         if suites is not None:
             check_names((*self.ids, *self.places), ((s.name, s.path, case.id) for s in suites for case in s.cases))
         words = None if self.words is None else parse_expression(self.words)
-        addresses = _last_failed(store) if self.last_failed and store is not None else None
+        addresses = _last_failed(store, suites or ()) if self.last_failed and store is not None else None
         fits = CaseFilter(words, parse_tags(self.tags), addresses, self.ids, self.places, frozenset(self.suites))
         if self.limit is None or suites is None:
             return fits
@@ -172,7 +172,7 @@ def _options(verb: str) -> dict[str, Callable[[Any], Any]]:
             "selected_last_failed",
             group=SELECT_CASES,
             is_flag=True,
-            help=f"{verb} only cases that did not pass in the latest run.",
+            help=f"{verb} only cases that did not pass in the latest run, or did not run because it was stopped.",
         ),
         "limit": option(
             "--limit",
@@ -204,9 +204,9 @@ def suite_files_of(folder: Path, run_id: str) -> Iterator[str]:
     yield from paths
 
 
-def _last_failed(folder: Path) -> frozenset[tuple[str, str]] | None:
+def _last_failed(folder: Path, suites: Iterable[Suite]) -> frozenset[tuple[str, str]] | None:
     store = Store(folder, create=False)
-    addresses = last_failed(store) or None
+    addresses = last_failed(store, [(suite.name, case.id) for suite in suites for case in suite.cases]) or None
     store.close()
     if addresses is None:
         say("note: no case failed in the latest run; running all cases", err=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -119,13 +120,29 @@ def parse_expression(expression: str) -> Predicate:
     return predicate
 
 
-def last_failed(store: Store) -> frozenset[tuple[str, str]]:
-    """The cases of the latest run that did not pass; empty if all passed or there is no run."""
+def last_failed(store: Store, cases: Iterable[tuple[str, str]] = ()) -> frozenset[tuple[str, str]]:
+    """The cases of the latest run that did not pass; empty if all passed or there is no run.
+
+    A run that was killed has not run all of its cases, and they did not pass either. Which ones they are is not stored:
+    they are those of `cases`, the current (suite, id) pairs, that have fewer trials than the run planned for each.
+    """
     runs = store.runs(limit=1)
     if not runs:
         return frozenset()
-    bad = (Outcome.FAILED, Outcome.ERROR, Outcome.PENDING)
-    return frozenset((s.suite, s.case_id) for s in store.summaries(runs[0].no) if s.outcome in bad)
+    trials: dict[tuple[str, str], list[Outcome]] = {}
+    for summary in store.summaries(runs[0].no):
+        trials.setdefault((summary.suite, summary.case_id), []).append(summary.outcome)
+    failed = {address for address, outcomes in trials.items() if any(outcome in _NOT_PASSED for outcome in outcomes)}
+    for info in runs[0].suites:
+        count = sum(len(outcomes) for (suite, _), outcomes in trials.items() if suite == info.name)
+        if count < info.planned:
+            per_case = math.ceil(info.planned / max(1, info.cases))
+            own = [address for address in cases if address[0] == info.name]
+            failed |= {address for address in own if len(trials.get(address, ())) < per_case}
+    return frozenset(failed)
+
+
+_NOT_PASSED = (Outcome.FAILED, Outcome.ERROR, Outcome.PENDING)
 
 
 def parse_tags(tags: Iterable[str]) -> frozenset[str]:
