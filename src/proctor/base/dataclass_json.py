@@ -13,6 +13,7 @@ a caller lists in `without`.
 from __future__ import annotations
 
 import enum
+import math
 import threading
 import types
 import typing
@@ -42,6 +43,8 @@ class _Field(NamedTuple):
     default: Any
     encode: Convert | None
     decode: Convert | None
+    is_optional: bool
+    """Whether the value may be None."""
 
 
 class DataclassCodec:
@@ -87,7 +90,7 @@ class DataclassCodec:
     def encode(self, value: Any, without: Collection[str] = ()) -> dict[str, Json]:
         """The fields of a dataclass that differ from their defaults."""
         data: dict[str, Json] = {}
-        for name, stored_name, default, encode, _ in self._fields(type(value)):
+        for name, stored_name, default, encode, _, _ in self._fields(type(value)):
             item = getattr(value, name)
             if name in without or item is default or (default is not None and item == default):
                 continue
@@ -101,9 +104,11 @@ class DataclassCodec:
         """
         if not isinstance(data, Mapping):
             raise TypeError(f"{type(data).__name__} instead of an object that describes a {kind.__name__}")
-        for name, stored_name, _, _, decode in self._fields(kind):
+        for name, stored_name, _, _, decode, is_optional in self._fields(kind):
             if stored_name in data and name not in values:
                 item = data[stored_name]
+                if item is None and self._strict and not is_optional:
+                    raise TypeError(f"{stored_name} of a {kind.__name__} is null")
                 values[name] = item if decode is None or item is None else decode(item)
         return kind(**values)
 
@@ -134,7 +139,8 @@ class DataclassCodec:
             hook = self._hook(hints[item.name])
             encode, decode = hook or (None, None)
             stored_name = stored_names.get(item.name, item.name)
-            result.append(_Field(item.name, stored_name, MISSING if item.name in always else default, encode, decode))
+            default = MISSING if item.name in always else default
+            result.append(_Field(item.name, stored_name, default, encode, decode, _is_optional(hints[item.name])))
         return result
 
     def _hook(self, hint: Any) -> Hook | None:
@@ -160,11 +166,19 @@ class DataclassCodec:
             return Hook(self.encode, lambda data: self.decode(kind, data))
         if isinstance(origin, type) and issubclass(origin, Mapping):
             if arguments[1] is Any and self._json_value is not None:
-                return Hook(self._json_value, lambda data: data)
-            return _mapping_hook(self._hook(arguments[1]))
+                return self._checked(Hook(self._json_value, lambda data: data), _OBJECT)
+            return self._checked(_mapping_hook(self._hook(arguments[1])), _OBJECT)
         if isinstance(origin, type) and issubclass(origin, Collection):
-            return _sequence_hook(self._hook(arguments[0]))
+            return self._checked(_sequence_hook(self._hook(arguments[0])), _LIST)
         return None
+
+    def _checked(self, hook: Hook, check: Convert) -> Hook:
+        """The hook with a check of what it reads, if the codec is strict."""
+        return Hook(hook.encode, lambda value: hook.decode(check(value))) if self._strict else hook
+
+
+def _is_optional(hint: Any) -> bool:
+    return hint is Any or type(None) in typing.get_args(hint) or hint is type(None)
 
 
 def _type_check(*kinds: type, expected: str) -> Convert:
@@ -176,10 +190,22 @@ def _type_check(*kinds: type, expected: str) -> Convert:
     return check
 
 
+def _number(value: Any) -> Any:
+    """A number that fits into a float. JSON may have a larger one, and Python's reader takes NaN and Infinity too."""
+    _NUMBER(value)
+    if not math.isfinite(float(value)):
+        raise ValueError(f"{value} is not a finite number")
+    return value
+
+
+_NUMBER = _type_check(int, float, expected="a number")
+_OBJECT = _type_check(dict, expected="an object")
+_LIST = _type_check(list, expected="a list")
+
 _SCALARS: Mapping[Any, Convert] = {
     str: _type_check(str, expected="text"),
     int: _type_check(int, expected="a whole number"),
-    float: _type_check(int, float, expected="a number"),
+    float: _number,
     bool: _type_check(bool, expected="true or false"),
 }
 

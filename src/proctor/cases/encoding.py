@@ -87,9 +87,16 @@ def _encode_scenario(scenario: Scenario) -> dict[str, Json]:
 
 _SCENARIO = DataclassCodec()
 
-_EVALUATOR = DataclassCodec(
-    skip={EvaluatorSpec: ["position", "argument_positions"]}, stored_names={EvaluatorSpec: {"output_path": "path"}}
-)
+
+def _evaluator_codec(*, strict: bool) -> DataclassCodec:
+    return DataclassCodec(
+        skip={EvaluatorSpec: ["position", "argument_positions"]},
+        stored_names={EvaluatorSpec: {"output_path": "path"}},
+        strict=strict,
+    )
+
+
+_EVALUATOR = _evaluator_codec(strict=False)
 
 
 def _encode_evaluator(spec: EvaluatorSpec) -> dict[str, Json]:
@@ -98,8 +105,8 @@ def _encode_evaluator(spec: EvaluatorSpec) -> dict[str, Json]:
     return dict(("gates", not value) if name == "report_only" else (name, value) for name, value in data.items())
 
 
-def _decode_evaluator(data: Mapping[str, Json]) -> EvaluatorSpec:
-    return _EVALUATOR.decode(EvaluatorSpec, {**data, "report_only": not data.get("gates", True)})
+def _decode_evaluator(data: Mapping[str, Json], codec: DataclassCodec | None = None) -> EvaluatorSpec:
+    return (codec or _EVALUATOR).decode(EvaluatorSpec, {**data, "report_only": not data.get("gates", True)})
 
 
 HOOKS = {
@@ -132,7 +139,35 @@ def encode_case(case: Case) -> str:
 
 def decode_case(content: str) -> Case:
     """The case that `encode_case` wrote, with complete lists of evaluators; raises `ValueError` for anything else."""
-    data = json.loads(content)
+    return _decode_case(json.loads(content), CODEC)
+
+
+def decode_foreign_case(data: Json) -> Case:
+    """A case in a file that may come from anywhere: the types of all values are checked.
+
+    Raises `ValueError` or `TypeError` if it is not a case.
+    """
+    case = _decode_case(data, _STRICT_CODEC)
+    if not case.turns:
+        raise ValueError(f"the case {case.id!r} has no turns")
+    return case
+
+
+def _decode_case(data: Json, codec: DataclassCodec) -> Case:
     if "v" not in data:
         raise ValueError("this is not a stored case")
-    return CODEC.decode(Case, data, implied=False)
+    return codec.decode(Case, data, implied=False)
+
+
+def _decode_foreign_matcher(data: list[Json]) -> Matcher:
+    """The matcher, read like one in a file if its operands have types."""
+    matcher = decode_matcher(data)
+    return parse(to_json(matcher.to_json())) if isinstance(matcher, (Approx, Regex, Fuzzy)) else matcher
+
+
+_STRICT_EVALUATOR = _evaluator_codec(strict=True)
+_STRICT_HOOKS = HOOKS | {
+    Matcher: Hook(encode_matcher, _decode_foreign_matcher),
+    EvaluatorSpec: Hook(_encode_evaluator, lambda data: _decode_evaluator(data, _STRICT_EVALUATOR)),
+}
+_STRICT_CODEC = DataclassCodec(hooks=_STRICT_HOOKS, skip={Case: ["position"]}, stored_names=STORED_NAMES, strict=True)

@@ -212,7 +212,10 @@ def _repository_path(path: str | None, environ: Mapping[str, str]) -> str | None
     if path is None:
         return None
     root = Path(environ.get("GITHUB_WORKSPACE") or environ.get("CI_PROJECT_DIR") or ".").resolve()
-    absolute = Path(path).resolve()
+    try:
+        absolute = Path(path).resolve()
+    except (OSError, ValueError):  # not a path, in a run from elsewhere
+        return None
     return absolute.relative_to(root).as_posix() if absolute.is_relative_to(root) else None
 
 

@@ -21,7 +21,7 @@ from proctor.base.atomic_write import atomic_write
 from proctor.base.errors import ProctorError, StoreError, UsageError, one_line
 from proctor.base.json_data import Json, to_json
 from proctor.base.own_files import EXPORTED_RUN
-from proctor.cases.encoding import decode_case, dumps, encode_case
+from proctor.cases.encoding import decode_foreign_case, dumps, encode_case
 from proctor.cases.suite import Case
 from proctor.plugins import RunFormat, load, plugins
 from proctor.results.masking import TrialMasker
@@ -163,7 +163,7 @@ class RunReader:
 
     def _take(self, data: Mapping[str, Any]) -> Trial | None:
         if "content" in data and "case" in data and "suite" not in data:
-            self._cases[data["case"]] = decode_case(json.dumps(data["content"]))
+            self._cases[data["case"]] = decode_foreign_case(data["content"])
             return None
         return _trial_from_json(data, self._cases[data["case"]])
 
