@@ -283,14 +283,14 @@ def test_a_wrong_input_is_answered_with_the_parameters_in_their_order() -> None:
         return start + end + city
 
     agent = CallableAgent(between)
-    text = agent.check(Case("a", (Turn("When?"),)))
+    text = agent.check(Case(id="a", turns=(Turn("When?"),)))
     assert text == (
         'between cannot be called with the input "When?": its parameters are start, end, '
         "so the input must be an object with these keys"
     )
-    assert str(agent.check(Case("a", (Turn({"city": "Rome"}),)))).endswith(": the input lacks start, end")
+    assert str(agent.check(Case(id="a", turns=(Turn({"city": "Rome"}),)))).endswith(": the input lacks start, end")
     unknown = {"zip": 1, "start": "a", "end": "b", "area": 2}
-    assert str(agent.check(Case("a", (Turn(unknown),)))).endswith(": it has no parameter zip, area")
+    assert str(agent.check(Case(id="a", turns=(Turn(unknown),)))).endswith(": it has no parameter zip, area")
 
 
 def test_messages_are_the_conversation_as_chat_messages() -> None:
