@@ -258,6 +258,8 @@ class Plugin:
     """Names of evaluators in files, and where each is: `"module:Class"`."""
     evaluator_aliases: Mapping[str, str] = field(default_factory=dict)
     """The tool's names for Proctor's evaluators: `"faithfulness"` is `"Faithfulness"`."""
+    scorers: Mapping[str, str] = field(default_factory=dict)
+    """Packages whose scorers are used as evaluators, and what adapts one: `"autoevals"` is `"module:Class"`."""
     judge_spellings: Sequence[JudgeSpelling] = ()
     exports: Mapping[str, str] = field(default_factory=dict)
     """Names of the tool that `from proctor import NAME` also provides, and where each is: `"module:name"`."""

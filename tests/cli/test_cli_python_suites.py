@@ -63,3 +63,38 @@ def test_a_file_that_cannot_be_loaded_is_a_problem_with_its_line(proctor: Comman
     assert done.code == 2
     assert "broken.py:2" in done.err
     assert "no key" in done.err
+
+
+@pytest.mark.process
+def test_workers_answer_for_the_agents_of_a_python_file(proctor: Command, project: Path) -> None:
+    """The file holds a lock and tools, which cannot be sent to another process."""
+    (project / "words.py").write_text("def shout(text):\n    return text.upper()\n", encoding="utf-8")
+    (project / "busy.py").write_text(
+        """
+import threading
+from words import shout
+from proctor import Case, Suite, tool
+
+lock = threading.Lock()
+
+@tool
+def look(key):
+    return key
+
+def agent(question):
+    with lock:
+        return shout(look(question))
+
+def is_a(value):
+    return shout(value) == "A"
+
+expected = {"output": "A", "tools": [{"name": "look", "args": {"key": is_a}}]}
+checks = [lambda output, expected: output == expected]
+function = Suite("function", [Case("a", expected)], agent=agent, evaluators=checks)
+anonymous = Suite("anonymous", [Case("a", expected)], agent=lambda question: shout(look(question)))
+""",
+        encoding="utf-8",
+    )
+    done = proctor("test", "busy.py", "--workers", "1")
+    assert "2 trials" in done.out, done.err
+    assert done.code == 0

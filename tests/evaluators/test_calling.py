@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from proctor import Case, Contains, Evaluable, EvaluatorSpec, Suite, Turn, evaluator, run
+from proctor import Case, Contains, Evaluable, EvaluatorSpec, InvalidSuite, Suite, Turn, evaluator, run
 from proctor.base.errors import UsageError
 from proctor.base.fingerprints import code_fingerprint
 from proctor.base.functions import title_of
@@ -150,3 +150,15 @@ def test_a_suite_takes_functions_as_evaluators() -> None:
         ("len(output) < 99", "passed"),
         ("True", "skipped"),
     ]
+
+
+def test_a_function_that_names_no_parameter_says_what_to_write() -> None:
+    def without() -> bool:
+        return True
+
+    def decorated(*args: Any, **kwargs: Any) -> Any:
+        return polite(*args, **kwargs)
+
+    for function in (without, decorated):
+        with pytest.raises(InvalidSuite, match=f"evaluator '{function.__name__}' names no parameter.*functools.wraps"):
+            run(Suite("s", [Case("q")], agent=lambda q: q, evaluators=[function]))

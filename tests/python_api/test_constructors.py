@@ -248,3 +248,17 @@ def test_a_missing_or_misplaced_argument_says_what_to_write() -> None:
         Suite(cases=[Case("q", "x")])  # type: ignore[call-arg]
     with pytest.raises(TypeError, match=r"Case\(\) has no argument 'contains'; write expected=\{\"contains\": ...\}"):
         Case("q", contains="x")  # type: ignore[call-arg]
+
+
+def test_ids_that_were_given_stay_and_generated_ones_make_way_for_them() -> None:
+    rows: list[Any] = [
+        {"input": "lost", "expected": "a"},
+        {"input": "Lost?", "expected": "b"},
+        {"input": "c", "expected": "c", "id": "lost"},
+        {"input": "d", "expected": "d", "id": "lost-2"},
+    ]
+    expected = ["lost-3", "lost-4", "lost", "lost-2"]
+    assert [case.id for case in Suite("s", [Case(**row) for row in rows]).cases] == expected
+    assert [case.id for case in Suite.from_dict({"name": "s", "cases": rows}).cases] == expected
+    with pytest.raises(InvalidSuite, match=r"cases\[0\] and cases\[2\] have the same id 'lost'"):
+        Suite("s", [Case("a", "a", id="lost"), Case("lost", "b"), Case("c", "c", id="lost")])

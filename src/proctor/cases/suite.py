@@ -829,18 +829,14 @@ def with_unique_ids(cases: tuple[Case, ...], suite: str) -> tuple[Case, ...]:
     """The cases, each with its own id. Ids that were made from the same input get numbers; others must differ."""
     if len({case.id for case in cases}) == len(cases):
         return cases
-    ids, unique, first = UniqueIds(), [], dict[str, int]()
+    ids, first = UniqueIds(), dict[str, int]()
     for index, case in enumerate(cases):
-        if case.id in first and case.has_generated_id:
-            unique.append(replace(case, id=ids.claim(case.id)))
-            continue
-        if case.id in first:
+        if not case.has_generated_id and first.setdefault(case.id, index) != index:
             reason = f"cases[{first[case.id]}] and cases[{index}] have the same id {case.id!r}"
             raise InvalidSuite([Problem(f"Suite({suite!r}): {reason}")])
-        first[case.id] = index
-        ids.claim(case.id)
-        unique.append(case)
-    return tuple(unique)
+        if not case.has_generated_id:
+            ids.claim(case.id)  # an id that the user chose keeps its place, wherever the case is
+    return tuple(replace(case, id=ids.claim(case.id)) if case.has_generated_id else case for case in cases)
 
 
 def generated_id(turns: Sequence[Turn]) -> str:

@@ -27,7 +27,7 @@ from proctor.cases.evaluator_specs import SPEC_KEYS, target_of
 from proctor.cases.suite import EvaluatorSpec, NamedData
 from proctor.cases.threshold import threshold_in_force
 from proctor.evaluators import shipped_evaluators
-from proctor.evaluators.calling import CallStyle, call_style, is_named_by
+from proctor.evaluators.calling import VIEW, CallStyle, call_style, is_named_by
 from proctor.evaluators.declaration import FAMILIES, Declaration, declaration_of, undecorated
 from proctor.evaluators.evaluable import Evaluable, collapse
 from proctor.evaluators.evaluation import InvalidScore
@@ -347,7 +347,9 @@ def _instantiate(spec: EvaluatorSpec, target: Any, base: Path | None) -> Callabl
     if "client" in arguments and getattr(target, "__module__", "").startswith("proctor."):
         raise UsageError(f"{spec.name}: client is a Python object and cannot be set in a file")
     try:
-        if isinstance(target, type):
+        if (adapter := _adapter_of(target)) is not None:
+            instance = adapter(target, **arguments)
+        elif isinstance(target, type):
             instance = target(**arguments, **_base_folder(target, base))
         elif inspect.isfunction(target) and _is_factory(target, arguments):
             instance = target(**arguments)
@@ -363,13 +365,35 @@ def _instantiate(spec: EvaluatorSpec, target: Any, base: Path | None) -> Callabl
             example = ", ".join(f"{name}: …" for name in missing)
             message = f"{spec.name} needs {' and '.join(missing)}; write {{{spec.name}: {{{example}}}}}"
             raise UsageError(message) from None
+        if target_of(spec) is not None and inspect.isfunction(target) and _is_factory(target, arguments):
+            raise UsageError(_no_parameters(spec)) from error
         unknown = _unknown_parameter(target, arguments)
         raise UsageError(
             f"{spec.name} {unknown}" if unknown else f"{spec.name}: {_message(error, arguments)}"
         ) from error
     if not callable(instance):
+        if inspect.isfunction(target):
+            raise UsageError(_no_parameters(spec))
         raise UsageError(f"{spec.name} is a {type(instance).__name__}, which cannot be called")
     return instance  # type: ignore[no-any-return]
+
+
+def _adapter_of(target: Any) -> Any:
+    """What makes an evaluator of a scorer of another library, an instance or a class; `None` for anything else."""
+    kind = target if isinstance(target, type) else type(target)
+    package = kind.__module__.partition(".")[0]
+    if package in ("proctor", "builtins") or not callable(getattr(kind, "eval_async", None)):
+        return None
+    place = next((plugin.scorers[package] for plugin in plugins.plugins() if package in plugin.scorers), None)
+    return None if place is None else plugins.load(place)
+
+
+def _no_parameters(spec: EvaluatorSpec) -> str:
+    """What to say of a function without required parameters that does not return an evaluator."""
+    return (
+        f"evaluator {spec.title!r} names no parameter, so it gets no answer to score; take one Evaluable, or any of: "
+        f"{', '.join(VIEW)} (a decorator keeps the parameters with functools.wraps)"
+    )
 
 
 def _with_new_names(spec: EvaluatorSpec, target: Any) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from autoevals.score import Score, Scorer
 import proctor
 from proctor.base.errors import JudgeFailed, UsageError
 from proctor.base.json_data import UNSET
-from proctor.cases.suite import EvaluatorSpec, NamedData
+from proctor.cases.suite import Case, EvaluatorSpec, NamedData, Suite
 from proctor.compat.pixie.autoevals import AutoevalsAdapter
 from proctor.evaluators.calling import evaluate
 from proctor.evaluators.evaluable import Evaluable
@@ -408,3 +408,13 @@ def test_proctor_never_imports_autoevals_by_itself() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert done.stdout.split() == ["UsageError", "False"]
+
+
+def test_a_scorer_is_an_evaluator_of_a_suite_in_python() -> None:
+    scorers = [autoevals.Levenshtein(), autoevals.ExactMatch]
+    suite = Suite("s", [Case("q", "shipped", id="c")], agent=lambda question: "shopped", evaluators=scorers)
+    scores = suite.run()["c"].scores
+    assert scores["Levenshtein"].value == pytest.approx(6 / 7)
+    assert scores["ExactMatch"].value == 0.0
+    [trial] = Suite("s", [Case("q")], agent=lambda question: "a", evaluators=scorers[:1]).run().trials
+    assert trial.scores[0].outcome.value == "skipped"

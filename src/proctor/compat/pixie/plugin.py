@@ -45,6 +45,7 @@ PLUGIN = Plugin(
         )
     ],
     evaluators=EVALUATORS,
+    scorers={"autoevals": "proctor.compat.pixie.autoevals:AutoevalsAdapter"},
     exports={
         "AutoevalsAdapter": "proctor.compat.pixie.autoevals:AutoevalsAdapter",
         "Dataset": "proctor.compat.pixie.datasets:Dataset",

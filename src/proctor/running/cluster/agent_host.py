@@ -32,6 +32,7 @@ from proctor.agents.agent import BaseAgent
 from proctor.agents.resolve import resolve_agent
 from proctor.base.environment import environment_from
 from proctor.base.errors import ProctorError, one_line
+from proctor.base.references import load_file
 from proctor.cases.suite import Suite
 from proctor.running.agent_lifecycle import STOP_SECONDS, try_step
 from proctor.running.remote_agent import HostedSession, Progress, TurnFailed, pack, unpack
@@ -75,6 +76,23 @@ class HostOrder:
 
 
 @dataclass(frozen=True, slots=True)
+class PackedOrder:
+    """A packed `HostOrder`, and what must be loaded before it can be read."""
+
+    python_files: tuple[Path, ...]
+    """The files of suites in Python. Their functions are sent by name, since the files may hold clients and locks."""
+    order: bytes
+
+
+def _open_order(packed: PackedOrder) -> HostOrder:
+    for path in packed.python_files:
+        if path.is_file():
+            load_file(path.resolve())
+    order: HostOrder = unpack(packed.order)
+    return order
+
+
+@dataclass(frozen=True, slots=True)
 class HostInfo:
     """A worker's version of Proctor, and the fingerprint of each agent or why it cannot be loaded."""
 
@@ -106,7 +124,7 @@ class AgentHost:
     """The actor. Its methods run on the worker's own event loop, so they work while the agents' loop is blocked."""
 
     def __init__(self, order: bytes) -> None:
-        self._order: HostOrder = unpack(order)
+        self._order = _open_order(unpack(order))
         self._agents: list[BaseAgent] = []
         self._starting: dict[BaseAgent, asyncio.Task[str | None]] = {}
         self._sessions: dict[int, _OpenSession] = {}

@@ -21,9 +21,10 @@ from typing import Any
 from proctor.base.errors import UsageError, one_line
 from proctor.base.masking import is_secret_variable_name, mask
 from proctor.cases.suite import Suite
-from proctor.running.cluster.agent_host import HostOrder, SuiteOrder
+from proctor.running.cluster.agent_host import HostOrder, PackedOrder, SuiteOrder
 from proctor.running.cluster.workers import ClusterAgent, Workers, pack_with_code
 from proctor.running.plan import Plan, PlannedSuite, make_plan
+from proctor.running.remote_agent import pack
 from proctor.running.settings import ClusterOptions, Listener, RunOptions, WorkerListener
 from proctor.version import __version__
 
@@ -79,8 +80,9 @@ def order_of(plan: Plan, options: ClusterOptions) -> bytes:
     order = HostOrder(
         tuple(_suite_order(item) for item in plan.suites), Path.cwd(), __version__, is_local=bool(options.workers)
     )
+    files = {item.suite.path for item in plan.suites if item.suite.path is not None and item.suite.path.suffix == ".py"}
     try:
-        return pack_with_code(order)
+        return pack(PackedOrder(tuple(sorted(files)), pack_with_code(order)))
     except Exception as error:
         raise UsageError(
             f"the agent cannot be sent to workers ({error}); pass it as file.py:name or package.module:name"

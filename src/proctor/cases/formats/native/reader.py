@@ -133,16 +133,18 @@ def _read_cases(fields: Fields, key: str, defaults: tuple[EvaluatorSpec, ...]) -
     for index, item in enumerate(fields.items(key, required=True, least=1) or []):
         pointer = (*fields.at(key), index)
         case = item if isinstance(item, Case) else read_case(document, item, pointer, defaults)
-        if case.id in seen:
-            if case.has_generated_id:
-                case = replace(case, id=ids.claim(case.id))
-            else:
-                document.problem((*pointer, "id"), f"{case.id!r} is also the id of {key}[{seen[case.id]}]")
-        else:
-            ids.claim(case.id)
-        seen.setdefault(case.id, index)
         cases.append(case)
-    return tuple(cases)
+        if case.has_generated_id:
+            continue
+        if seen.setdefault(case.id, index) != index:
+            document.problem((*pointer, "id"), f"{case.id!r} is also the id of {key}[{seen[case.id]}]")
+        else:
+            ids.claim(case.id)  # an id that the user chose keeps its place, wherever the case is
+    return tuple(_with_id(case, ids.claim(case.id)) if case.has_generated_id else case for case in cases)
+
+
+def _with_id(case: Case, case_id: str) -> Case:
+    return case if case.id == case_id else replace(case, id=case_id)
 
 
 def read_case(document: Document, data: Json, pointer: Pointer, defaults: tuple[EvaluatorSpec, ...] = ()) -> Case:
