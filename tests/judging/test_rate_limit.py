@@ -25,7 +25,7 @@ class Watch:
         self.began: list[tuple[float, int]] = []
 
     async def ask(self, number: int, tokens: int = 0) -> None:
-        async with self.limiter.slot(tokens):
+        with await self.limiter.acquire(tokens):
             self.began.append((asyncio.get_running_loop().time(), number))
             self.now += 1
             self.peak = max(self.peak, self.now)
@@ -53,7 +53,7 @@ def test_a_refusal_halves_the_number_at_once_and_requests_refused_together_count
         watch = Watch(RateLimiter(RateLimits(initial=8, maximum=8, refusal_pause=1)))
 
         async def refused() -> None:
-            async with watch.limiter.slot() as slot:
+            with await watch.limiter.acquire() as slot:
                 await asyncio.sleep(1)
                 slot.limited()
 
@@ -69,7 +69,7 @@ def test_after_a_refusal_the_number_grows_by_one_a_round_and_no_longer_doubles()
         limiter = RateLimiter(RateLimits(initial=8, maximum=64, refusal_pause=1))
 
         async def refused() -> None:
-            async with limiter.slot() as slot:
+            with await limiter.acquire() as slot:
                 slot.limited()
 
         await refused()
@@ -86,7 +86,7 @@ def test_all_requests_wait_as_long_as_the_endpoint_asked_one_of_them_to() -> Non
         watch = Watch(RateLimiter(RateLimits(initial=4)))
         loop = asyncio.get_running_loop()
         start = loop.time()
-        async with watch.limiter.slot() as slot:
+        with await watch.limiter.acquire() as slot:
             slot.limited(30)
         await _crowd(watch, 2)
         return [at - start for at, _ in watch.began]
@@ -98,7 +98,7 @@ def test_a_retry_after_that_is_too_long_is_cut() -> None:
     async def main() -> float:
         watch = Watch(RateLimiter(RateLimits(max_pause=120)))
         start = asyncio.get_running_loop().time()
-        async with watch.limiter.slot() as slot:
+        with await watch.limiter.acquire() as slot:
             slot.limited(1e12)
         await _crowd(watch, 1)
         return watch.began[0][0] - start
@@ -110,7 +110,7 @@ def test_a_fault_of_the_server_makes_for_a_short_pause_and_not_for_fewer_request
     async def main() -> tuple[float, int]:
         watch = Watch(RateLimiter(RateLimits(initial=4, maximum=4, fault_pause=0.5)))
         start = asyncio.get_running_loop().time()
-        async with watch.limiter.slot() as slot:
+        with await watch.limiter.acquire() as slot:
             slot.failed()
         await _crowd(watch, 4)
         return watch.began[0][0] - start, watch.peak
@@ -124,7 +124,7 @@ def test_refusals_without_retry_after_make_longer_and_longer_pauses() -> None:
         loop = asyncio.get_running_loop()
         times = []
         for _ in range(4):
-            async with limiter.slot() as slot:
+            with await limiter.acquire() as slot:
                 times.append(loop.time())
                 slot.limited()
         return [later - sooner for sooner, later in itertools.pairwise(times)]
@@ -208,7 +208,7 @@ def test_one_rate_limiter_serves_one_event_loop_after_another() -> None:
     limiter = RateLimiter(RateLimits(initial=1, maximum=1))
 
     async def leaves_without_a_word() -> None:
-        async with limiter.slot():
+        with await limiter.acquire():
             await asyncio.get_running_loop().create_future()
 
     async def main() -> None:
@@ -226,13 +226,12 @@ def test_waiting_for_a_slot_is_excluded_from_the_timeout() -> None:
         released = asyncio.Event()
 
         async def holder() -> None:
-            async with limiter.slot():
+            with await limiter.acquire():
                 await released.wait()
 
         async def waiter() -> None:
-            with count_waits(waits):
-                async with limiter.slot(waiting=waiting()):
-                    pass
+            with count_waits(waits), await limiter.acquire(waiting=waiting()):
+                pass
 
         tasks = [asyncio.create_task(holder()), asyncio.create_task(waiter())]
         await asyncio.sleep(0)

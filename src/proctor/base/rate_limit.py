@@ -18,8 +18,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator
-from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
@@ -58,10 +57,11 @@ NO_LIMITS = RateLimits()
 
 
 class RequestSlot:
-    """Permission to make one request; the caller reports a refusal or a failure to it."""
+    """Permission to make one request, inside `with`; the caller reports a refusal or a failure to it."""
 
     def __init__(self, queue: _Queue, began: float) -> None:
         self._queue = queue
+        self._is_open = True
         self._began = began
         self._went_well = True
         self._in_flight_at_start = queue.in_flight
@@ -95,9 +95,17 @@ class RequestSlot:
         self._went_well = False
         self._queue.pause()
 
+    def __enter__(self) -> RequestSlot:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self.close(raised=kind is not None)
+
     def close(self, *, raised: bool) -> None:
-        """Give the slot back; `raised` is whether the request ended with an exception."""
-        self._queue.leave(went_well=self._went_well and not raised)
+        """Give the slot back, once; `raised` is whether the request ended with an exception."""
+        if self._is_open:
+            self._is_open = False
+            self._queue.leave(went_well=self._went_well and not raised)
 
 
 class RateLimiter:
@@ -107,13 +115,10 @@ class RateLimiter:
         self._limits = limits
         self._queues: WeakKeyDictionary[asyncio.AbstractEventLoop, _Queue] = WeakKeyDictionary()
 
-    @asynccontextmanager
-    async def slot(
-        self, tokens: int = 0, waiting: AbstractContextManager[None] | None = None
-    ) -> AsyncIterator[RequestSlot]:
+    async def acquire(self, tokens: int = 0, waiting: AbstractContextManager[None] | None = None) -> RequestSlot:
         """Wait for a slot, first come, first served; `tokens` is an estimate of what the request will use.
 
-        `waiting` is entered while the request waits.
+        `waiting` is entered while the request waits. The slot is given back at the end of its `with` block.
         """
         loop = asyncio.get_running_loop()
         queue = self._queues.get(loop)
@@ -121,12 +126,7 @@ class RateLimiter:
             queue = self._queues[loop] = _Queue(self._limits)
         with waiting or nullcontext():
             await queue.enter(tokens)
-        slot, raised = RequestSlot(queue, loop.time()), True
-        try:
-            yield slot
-            raised = False
-        finally:
-            slot.close(raised=raised)
+        return RequestSlot(queue, loop.time())
 
 
 class _Queue:

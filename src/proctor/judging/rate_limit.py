@@ -57,7 +57,7 @@ async def send_with_retries(
 async def _send_once(
     send: Callable[[], Awaitable[T]], limiter: RateLimiter, tokens: int, timeout: float, sent: list[SentRequest]
 ) -> T:
-    async with limiter.slot(tokens, waiting()) as slot:
+    with await limiter.acquire(tokens, waiting()) as slot:
         request = SentRequest(lambda: slot.in_flight)
         sent.append(request)
         log_request(request)

@@ -42,7 +42,7 @@ from proctor.base.diagnosis import AGENT
 from proctor.base.errors import AgentFailed, UnreadableReply
 from proctor.base.infrastructure import diagnose
 from proctor.base.json_data import Json
-from proctor.base.rate_limit import RateLimiter
+from proctor.base.rate_limit import RateLimiter, RequestSlot
 from proctor.base.threads import exit_if_forked
 from proctor.cases.suite import Case, NamedData, Turn
 from proctor.results.score import Outcome
@@ -144,7 +144,10 @@ async def converse(
         trial = TrialContext(number, limits.agent, ToolMocks(case.mocks) if case.mocks else None)
         with collect_spans() as trace:
             conversation = _Conversation(agent, case, user, trial, trace.spans, retries, limiter)
-            failure = await _attempt(conversation, limits.timeout, watchdog)
+            try:
+                failure = await _attempt(conversation, limits.timeout, watchdog)
+            finally:
+                conversation.release_slot()
         duration_ms = (Clock.perf_counter() - clock - conversation.excluded_seconds) * 1000
         if failure is None or conversation.replies or not retries.allow(failure):
             return _conversation_result(
@@ -292,6 +295,12 @@ class _Conversation:
         self._breaks_in_a_row = 0
         self._open: OpenTurn | None = None
         """The turn that was sent and is not answered yet."""
+        self._slot: RequestSlot | None = None
+
+    def release_slot(self) -> None:
+        """Give back the slot of a turn that is not over although its time is: the agent refuses to be cancelled."""
+        if self._slot is not None:
+            self._slot.close(raised=True)
 
     @property
     def excluded_seconds(self) -> float:
@@ -343,7 +352,8 @@ class _Conversation:
 
     async def _send(self, session: Session, turn: Turn) -> Reply:
         began = Clock.perf_counter()
-        async with self._limiter.slot(waiting=self._excluded()) as slot:
+        self._slot = await self._limiter.acquire(waiting=self._excluded())
+        with self._slot as slot:
             if self._retries.refusals:
                 self._retries.waited += Clock.perf_counter() - began
             try:
