@@ -129,7 +129,8 @@ def test_a_mock_that_was_never_asked_is_told_since_the_real_tool_may_have_been_c
     assert trial.warnings == ("the mock of 'chrage' was never used; did you mean 'charge'?",)
     assert ran(case(charge=(ToolMock(result="ok"),))).warnings == ()
     expected = Expected("paid", tools=(ExpectedCall("charge"),))
-    told = Case(id="c", turns=(Turn("pay", expected),), mocks={"charge": (ToolMock(result="ok"),)})
+    checked = [..., "ExactMatch"]
+    told = Case(id="c", turns=[Turn("pay", expected)], evaluators=checked, mocks={"charge": [{"result": "ok"}]})
     assert ran(told, "oracle").warnings == ran(told, "nop").warnings == ()
     fails_every_time = case(charge=(ToolMock(args={"amount": proctor_matcher(99)}, result="ok"),))
     assert ran(fails_every_time).warnings == ()

@@ -268,7 +268,7 @@ class Both(Playing):
         if question.kind == "next-user-message":
             return await super().ask(question, sample=sample)
         self.seen = question
-        items = question.instructions.count("\n", question.instructions.rindex("\n\n") + 1) + 1
+        items = question.instructions.count("\n", question.instructions.rindex("\n\n") + 2) + 1
         verdicts = [{"number": n, "reason": "fits", "verdict": "yes"} for n in range(1, items + 1)]
         return question.reply.model_validate({"verdicts": verdicts})
 

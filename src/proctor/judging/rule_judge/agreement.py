@@ -39,6 +39,8 @@ def compare_answers(question: str, reference: str, answer: str) -> Agreement:
     ways = alternatives(reference)
     if not ways or not any(map(str.isalnum, answer)):
         return Agreement("contradicted", "the answer is empty") if ways else Agreement("cannot tell", "no reference")
+    if _plain(answer) == _plain(reference):
+        return Agreement("same", "the answer is the reference, word for word")
     if declines(answer) or not statements:
         return Agreement("cannot tell", "the answer declines or claims nothing")
     if _yes_or_no(reference):
@@ -50,6 +52,11 @@ def compare_answers(question: str, reference: str, answer: str) -> Agreement:
     if all(each.verdict == "contradicted" for each in found):
         return found[0]
     return Agreement("cannot tell", "no rule decides whether the answer says the same as the reference")
+
+
+def _plain(text: str) -> str:
+    """A text without the differences that cannot change what it says: spaces and a period at the end."""
+    return " ".join(text.split()).rstrip(".")
 
 
 def _are_items(one: str, other: str) -> bool:
