@@ -262,3 +262,28 @@ def test_ids_that_were_given_stay_and_generated_ones_make_way_for_them() -> None
     assert [case.id for case in Suite.from_dict({"name": "s", "cases": rows}).cases] == expected
     with pytest.raises(InvalidSuite, match=r"cases\[0\] and cases\[2\] have the same id 'lost'"):
         Suite("s", [Case("a", "a", id="lost"), Case("lost", "b"), Case("c", "c", id="lost")])
+
+
+def test_old_names_of_an_evaluators_arguments_warn_at_the_line_that_uses_them() -> None:
+    with pytest.warns(DeprecationWarning, match=r"Contains\(any_of=...\) is now Contains\(any=...\)") as warned:
+        assert Contains(any_of=["a"]) == Contains(any=["a"])  # type: ignore[call-arg]
+    assert warned[0].filename == __file__
+
+
+@pytest.mark.parametrize(
+    ("limit", "message"),
+    [
+        ({"repeat": "3"}, "repeat must be a whole number, not '3'"),
+        ({"parallel": 1.5}, "parallel must be a whole number, not 1.5"),
+        ({"timeout": "10"}, "timeout must be a number of seconds, not '10'"),
+    ],
+)
+def test_a_limit_of_the_wrong_type_is_named(limit: Any, message: str) -> None:
+    with pytest.raises(proctor.UsageError, match=message):
+        Suite("s", [Case("q", "q!")], agent=shout).run(**limit)
+
+
+def test_unions_of_types_and_any_are_arguments_of_expected_calls() -> None:
+    args = ExpectedCall("f", {"optional": int | None, "any": Any}).args or {}
+    assert [args["optional"].mismatch(value) is None for value in (1, None, "1")] == [True, True, False]
+    assert args["any"].mismatch({"x": 1}) is None

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
@@ -360,10 +361,15 @@ def _accept_settings(kind: Any, declared: Declaration) -> None:
         return
     settings = frozenset(SPEC_KEYS) - parameters.keys()
     required = [item.name for item in parameters.values() if item.default is item.empty]
+    renamed: Mapping[str, str] = getattr(kind, "renamed_parameters", {})
 
     @functools.wraps(create)
     def init(self: Any, *args: Any, **named: Any) -> None:
         own = {key: named.pop(key) for key in settings & named.keys()} if named else {}
+        for old in renamed.keys() & named.keys():
+            notice = f"{declared.name}({old}=...) is now {declared.name}({renamed[old]}=...)"
+            warnings.warn(notice, DeprecationWarning, stacklevel=2)
+            named[renamed[old]] = named.pop(old)
         if unknown := next((key for key in named if key not in parameters), None):
             hint = did_you_mean(unknown, (*parameters, *SPEC_KEYS))
             raise TypeError(f"{declared.name}() has no argument {unknown!r}{hint}")

@@ -108,9 +108,13 @@ def limits_for(options: RunOptions, suite: Suite, case: Case | None = None) -> T
     sources = (options.overrides, own, suite.settings, options.defaults, DEFAULTS)
     values = {f.name: next(v for s in sources if (v := getattr(s, f.name)) is not None) for f in fields(Settings)}
     for name, least in (("repeat", 1), ("parallel", 1), ("retries", 0), ("max_reply_bytes", 1)):
+        if not isinstance(values[name], int):
+            raise UsageError(f"{name} must be a whole number, not {values[name]!r}")
         if values[name] < least:
             raise UsageError(f"{name} must be at least {least}, not {values[name]}")
     for name in ("timeout", "evaluator_timeout"):
+        if not isinstance(values[name], (int, float)):
+            raise UsageError(f"{name} must be a number of seconds, not {values[name]!r}")
         if not values[name] > 0:
             raise UsageError(f"{name} must be more than 0 seconds, not {values[name]:g}")
     is_set = any(source.evaluator_timeout is not None for source in sources[:-1])

@@ -1,8 +1,8 @@
 """Matchers that Python code can pass for an argument of an expected call, besides literals and the forms of files.
 
-`re.compile(p)` is `$regex`, a type is `$type`, `...` is `$ignore`. A function says whether it accepts the value, and
-any other object is compared with `==`, so that `pytest.approx` and `mock.ANY` work. These two count by the fingerprint
-of their code, and only their text is stored.
+`re.compile(p)` is `$regex`, a type or a union such as `int | None` is `$type`, `...` and `Any` are `$ignore`. A
+function says whether it accepts the value, and any other object is compared with `==`, so that `pytest.approx` and
+`mock.ANY` work. These two count by the fingerprint of their code, and only their text is stored.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import NoneType
-from typing import Any, Final
+from types import NoneType, UnionType
+from typing import Any, Final, Union, get_args, get_origin
 
 from proctor.base.errors import UsageError
 from proctor.base.fingerprints import code_fingerprint
@@ -40,13 +40,15 @@ def is_python_matcher(value: Any) -> bool:
 
 def python_matcher(value: Any) -> Matcher:
     """The matcher for a value that is not data."""
-    if value is ...:
+    if value is ... or value is Any:
         return Ignore()
     if isinstance(value, re.Pattern):
         flags = "".join(letter for flag, letter in _FLAGS.items() if value.flags & flag)
         return Regex(f"(?{flags}){value.pattern}" if flags else str(value.pattern))
     if isinstance(value, type) and value in _TYPES:
         return OfType((_TYPES[value],))
+    if get_origin(value) in (Union, UnionType) and all(item in _TYPES for item in get_args(value)):
+        return OfType(tuple(_TYPES[item] for item in get_args(value)))
     if isinstance(value, Matcher):
         return value
     return PythonMatcher.of(value)
