@@ -39,10 +39,9 @@ types: $(VENV)/.ready
 unit: $(VENV)/.ready
 	$(BIN)/python -m pytest -n 4
 
-# To remove a tool is to delete its folder and its line in proctor.plugins.SHIPPED: without each, the tests that load and
-# run suites; without all of them, all unit tests.
+# To remove a tool is to delete its folder and its line in proctor.plugins.SHIPPED: all unit tests without any of them.
+# That tools do not need each other is checked by `lint`; `make without-adk` runs some tests without one.
 without-tools: $(VENV)/.ready
-	$(MAKE) --no-print-directory --output-sync=target --jobs=2 $(TOOLS:%=without-%)
 	$(BIN)/python scripts/without_tool.py all -- -m unit -n 4
 
 $(TOOLS:%=without-%): $(VENV)/.ready
