@@ -89,7 +89,7 @@ def make_nothing() -> Any:
 
 
 def test_a_function_that_fails_to_make_an_agent_fails_the_trial_with_the_reason() -> None:
-    suite = Suite("s", (Case(id="c", turns=(Turn("Oslo?"),)),))
+    suite = Suite("s", [Case("Oslo?", "sunny", id="c")])
     (trial,) = proctor.run(suite, agent=make_nothing).trials
     assert trial.outcome != "passed"
     assert "LookupError: no key for the model" in trial.reason
