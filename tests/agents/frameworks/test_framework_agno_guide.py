@@ -28,6 +28,8 @@ ALL_FOUR = {
     "test_individual_case_example",
 }
 ABOUT_THE_PAYMENT = {"test_agent_with_reference_free_metrics", "test_expected_output_keywords"}
+JUDGED = {"test_agent_with_reference_free_metrics", "test_individual_case_example"}
+"""The tests with metrics that need a judge. Without a model, the rules leave parts of this agent's answers open."""
 
 
 def reply_to(messages: list[dict[str, Any]], falsified: bool) -> dict[str, Any]:
@@ -127,13 +129,18 @@ def guide(*arguments: str) -> tuple[int, str, dict[str, set[str]]]:
     return code, output, outcomes(output)
 
 
-def test_all_four_tests_are_green_with_a_correct_agent(server: ModelServer) -> None:
+def test_with_a_correct_agent_nothing_is_called_wrong_and_what_rules_cannot_decide_is_not_passed(
+    server: ModelServer,
+) -> None:
     code, output, found = guide("-s")
-    assert (code, found["PASSED"]) == (0, ALL_FOUR), output
+    assert code == 1, output
+    assert found["PASSED"] == ALL_FOUR - JUDGED, output
+    assert "failed: " not in output, "no metric fails a correct answer"
     for line in (
         "🔧 Tool: calculate_loan_payment",
         "     - loan_amount: 50000",
         "✅ All outputs contain expected keywords",
+        "the rule-based judge cannot decide; use a model",
     ):
         assert line in output
     assert server.asked == 6  # a session asks each case once, and the individual example once more
@@ -143,13 +150,15 @@ def test_the_two_that_look_at_the_payment_are_red_with_a_falsified_one(server: M
     server.falsified = True
     code, output, found = guide()
     assert code == 1
-    assert (found["FAILED"], found["PASSED"]) == (ABOUT_THE_PAYMENT, ALL_FOUR - ABOUT_THE_PAYMENT), output
+    assert found["FAILED"] >= ABOUT_THE_PAYMENT, output
+    assert found["PASSED"] == ALL_FOUR - ABOUT_THE_PAYMENT - JUDGED, output
+    assert "the passages say “monthly payment: 1498.54”" in output
 
 
 def test_the_module_runs_as_a_script(server: ModelServer) -> None:
-    code, output = run("-m", "proctor.compat.aliases", MODULE, "-p", "no:cacheprovider")
+    code, output = run("-m", "proctor.compat.aliases", MODULE, "-p", "no:cacheprovider", "-k", "keywords or info")
     assert code == 0, output
-    assert "4 passed" in output
+    assert "2 passed" in output
 
 
 CALLS = """
