@@ -373,12 +373,15 @@ def _warn_of_unused_outputs(suite: Suite, resolver: _EvaluatorResolver) -> None:
     if unused:
         more = f" (and {len(unused) - 1} more)" if len(unused) > 1 else ""
         place = "" if suite.path is None else f"{suite.path}: "
-        warnings.warn(
+        message = (
             f"{place}suite {suite.name!r}, case {unused[0].id!r}{more}: no evaluator looks at its expected output; "
-            'add "ExactMatch", or leave it out',
-            UnusedExpectation,
-            stacklevel=2,
+            'add "ExactMatch", or leave it out'
         )
+        position = unused[0].position
+        if position is None or not position.line:
+            warnings.warn(message, UnusedExpectation, stacklevel=2)
+        else:  # where the case is written, which is more useful than where it is planned
+            warnings.warn_explicit(message, UnusedExpectation, str(position.path), position.line)
 
 
 def _unsupported_cases(suite: Suite, agent: BaseAgent) -> list[Problem]:

@@ -73,11 +73,12 @@ class BaseMetric:
 
     def is_successful(self) -> bool | None:
         """Whether the metric passed; None if nothing was measured or there is no threshold."""
-        if self.error is not None:
-            return False
         if self.threshold is None:
             self.success = None
-        if self.score is None or self.threshold is None:
+            return None
+        if self.error is not None:
+            return False
+        if self.score is None:
             return self.success
         self.success = passes(self.score, self.threshold, self._own_passed)
         return self.success
