@@ -208,7 +208,7 @@ def test_a_session_that_failed_once_is_not_asked_again(tmp_path: Path) -> None:
 
 def test_a_program_that_is_not_there_is_found_out_at_once(tmp_path: Path) -> None:
     for argv in (["no-such-program-anywhere"], ["./missing"]):
-        with pytest.raises(UsageError, match="there is no program"):
+        with pytest.raises(UsageError, match="was not found; write its path"):
             CommandAgent(argv, cwd=tmp_path)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from typing import Any
 
 import anthropic
@@ -16,17 +15,11 @@ from pydantic_ai.models.anthropic import AnthropicModel
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.anthropic import AnthropicProvider
 from pydantic_ai.providers.openai import OpenAIProvider
-from refusing_provider import ANTHROPIC, OPENAI, RefusingProvider, refusing_provider
+from refusing_provider import ANTHROPIC, OPENAI, RefusingProvider
 
 from proctor.results.score import Outcome
 
 MESSAGES: Any = [{"role": "user", "content": "hello"}]
-
-
-@pytest.fixture(scope="module")
-def provider() -> Iterator[RefusingProvider]:
-    with refusing_provider() as server:
-        yield server
 
 
 @pytest.fixture(autouse=True)

@@ -70,7 +70,7 @@ def test_an_agent_of_the_project_that_does_not_exist_is_reported_where_it_is_wri
     (suites / "proctor.toml").write_text('agent = "serve:no-such-program-anywhere x"\n')
     ended = proctor("test", "suites")
     assert ended.code == 2
-    assert "proctor.toml: agent: there is no program" in ended.err
+    assert "proctor.toml: agent: the program" in ended.err
     assert proctor("test", "suites", "--agent", "oracle").code == 0
 
 

@@ -38,7 +38,7 @@ class ProgramFiles:
     def of(cls, argv: Sequence[str], cwd: Path | None) -> ProgramFiles:
         """The files of the program that this command line starts in the folder `cwd`."""
         base = cwd or Path.cwd()
-        named = list(_named_files(argv, base))
+        named = list(_files_in_command(argv, base))
         digests = {name: _digest(file) for name, file in named}
         folders = {_source_folder(base / name, base) for name, file in named if file.suffix in SOURCE_SUFFIXES}
         for folder in folders or ({base} if not named else set()):
@@ -51,7 +51,7 @@ class ProgramFiles:
         return cls(digests)
 
 
-def _named_files(argv: Sequence[str], base: Path) -> Iterator[tuple[str, Path]]:
+def _files_in_command(argv: Sequence[str], base: Path) -> Iterator[tuple[str, Path]]:
     """The files that the command line names, as it names them; the program itself only if it is below the folder."""
     for index, word in enumerate(argv):
         if word.startswith("-") or "\0" in word or len(word) > 4096 or (index == 0 and os.sep not in word):

@@ -48,14 +48,14 @@ class Program:
         return f"Program({self.title})"
 
     def check_exists(self) -> None:
-        """Raise `UsageError` if there is no such program."""
+        """Raise `UsageError` if the program does not exist."""
         name = self.argv[0]
         if os.sep in name:
             exists = ((self.cwd or Path.cwd()) / name).is_file()
         else:
             exists = shutil.which(name, path=self.env.get("PATH")) is not None
         if not exists:
-            raise UsageError(f"there is no program {name!r}; write its path, or install it in a folder of PATH")
+            raise UsageError(f"the program {name!r} was not found; write its path, or install it in a folder of PATH")
 
 
 class Process:

@@ -338,7 +338,7 @@ def _diagnose_one(error: BaseException) -> Diagnosis:
         kind = FailureKind.TRANSIENT if own_word else FailureKind.AGENT
         return Diagnosis(kind, retry_after=wait, limited=bool(_attribute(error, "limited")), decided=own_word)
     if isinstance(error, (SystemExit, KeyboardInterrupt)):
-        return AGENT  # `SystemExit.code` is no HTTP status
+        return AGENT  # `SystemExit.code` is an exit code, not an HTTP status
     for look in (_of_machine, _of_status, _of_network, _of_class, _of_program, _of_key):
         if not (diagnosis := look(error)).is_agent:
             return diagnosis

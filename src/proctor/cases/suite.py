@@ -665,7 +665,7 @@ class Suite:
     @classmethod
     def load(cls, path: str | Path) -> Suite:
         """Read the one suite in a file of any known format. `proctor.load` reads several."""
-        from proctor.cases.formats.loading import load_one
+        from proctor.cases.formats.loading import load_one  # readers build on suites
 
         return load_one(path)
 
@@ -677,7 +677,7 @@ class Suite:
 
     def to_dict(self) -> SuiteDict:
         """The suite as the data of a native file. Functions are written as `file.py:name`; lambdas cannot be."""
-        from proctor.cases.formats.native.writer import suite_to_data
+        from proctor.cases.formats.native.writer import suite_to_data  # the writer builds on suites
 
         data: SuiteDict = suite_to_data(self, "to_dict")
         return data
@@ -687,7 +687,7 @@ class Suite:
 
         Functions are written as `file.py:name`; lambdas cannot be.
         """
-        from proctor.cases.formats.native.writer import save_suite
+        from proctor.cases.formats.native.writer import save_suite  # the writer builds on suites
 
         save_suite(self, Path(path))
 
@@ -697,13 +697,13 @@ class Suite:
         >>> run = suite.run(repeat=3)
         >>> assert run, run.reason
         """
-        from proctor.api import run_for
+        from proctor.api import run_for  # the engine builds on suites
 
         return run_for("Suite.run", self, agent, options)
 
     async def run_async(self, agent: AgentLike = None, **options: Unpack[RunParameters]) -> Run:
         """The same as `run`, for code that has an event loop."""
-        from proctor.api import run_for_async
+        from proctor.api import run_for_async  # the engine builds on suites
 
         return await run_for_async("Suite.run_async", self, agent, options)
 

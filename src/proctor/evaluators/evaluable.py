@@ -76,8 +76,8 @@ class Evaluable:
     trace: Any = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "eval_input", _named_values(self.eval_input, "input"))
-        object.__setattr__(self, "eval_output", _named_values(self.eval_output, "output"))
+        object.__setattr__(self, "eval_input", _to_named_values(self.eval_input, "input"))
+        object.__setattr__(self, "eval_output", _to_named_values(self.eval_output, "output"))
 
     @property
     def input(self) -> Json:
@@ -124,7 +124,7 @@ class Evaluable:
         return replace(copy.deepcopy(self) if deep else self, **changes)
 
 
-def _named_values(value: Any, name: str) -> NamedValues:
+def _to_named_values(value: Any, name: str) -> NamedValues:
     """The input or output as a list of named values; a single value gets the name `name`."""
     if value is None:
         return NamedValues()

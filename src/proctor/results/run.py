@@ -8,12 +8,13 @@ import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from proctor.base.deprecation import renamed_fields
 from proctor.base.git import GitState
 from proctor.base.json_data import Json
 from proctor.cases.identity import CaseAddress
+from proctor.cases.mappings import EvaluatorLike, JudgeLike
 from proctor.cases.suite import Criteria, Suite
 from proctor.cases.threshold import passes
 from proctor.evaluators.evaluation import Evaluation
@@ -308,7 +309,7 @@ class Run:
 
             raise AssertionError(failure_message(self))
 
-    def rescore(self, *, evaluators: Sequence[Any] | None = None, judge: Any = None) -> Run:
+    def rescore(self, *, evaluators: Sequence[EvaluatorLike] | None = None, judge: JudgeLike | None = None) -> Run:
         """Score the same answers again, with other evaluators or another judge. Asks no agent; stores nothing.
 
         - `evaluators` replace those of the suites. What cases expect is checked in any case.

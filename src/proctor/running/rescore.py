@@ -19,6 +19,7 @@ from proctor.base.event_loops import run_blocking, run_sync
 from proctor.cases.evaluator_specs import read_evaluators
 from proctor.cases.formats.loading import load
 from proctor.cases.identity import TrialAddress
+from proctor.cases.mappings import EvaluatorLike, JudgeLike
 from proctor.cases.suite import Case, EvaluatorSpec, Suite
 from proctor.results.run import Run
 from proctor.results.score import Outcome
@@ -56,7 +57,7 @@ def rescore(
             return run_sync(result)
 
 
-def rescore_run(run: Run, *, evaluators: Sequence[Any] | None = None, judge: Any = None) -> Run:
+def rescore_run(run: Run, *, evaluators: Sequence[EvaluatorLike] | None = None, judge: JudgeLike | None = None) -> Run:
     """Score the answers of a run again, as a new run in memory, without calling the agent.
 
     `evaluators` replaces those of the suites; without it, they are those of the suites that ran, or of their files if

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from provider_contract import check_refused, raised_by, unused_url
-from refusing_provider import OPENAI, RefusingProvider, refusing_provider
+from refusing_provider import OPENAI, RefusingProvider
 
 from proctor.base.diagnosis import FailureKind
 
@@ -20,12 +19,6 @@ requests = pytest.importorskip("requests", reason="it is part of Agno's environm
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 AGENT, PERMANENT, TRANSIENT = FailureKind
-
-
-@pytest.fixture(scope="module")
-def provider() -> Iterator[RefusingProvider]:
-    with refusing_provider() as server:
-        yield server
 
 
 def get_with_aiohttp(url: str) -> Any:

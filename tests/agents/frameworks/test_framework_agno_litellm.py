@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from provider_contract import check_missing_key, check_provider_errors, check_refused, unused_url
-from refusing_provider import ANTHROPIC, OPENAI, RefusingProvider, refusing_provider
+from refusing_provider import ANTHROPIC, OPENAI, RefusingProvider
 
 pytest.importorskip("litellm", reason="litellm is part of Agno's environment: make test-all")
 
 import litellm
 
 pytestmark = pytest.mark.filterwarnings("ignore")
-
-
-@pytest.fixture(scope="module")
-def provider() -> Iterator[RefusingProvider]:
-    with refusing_provider() as server:
-        yield server
 
 
 @pytest.fixture(autouse=True)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from provider_contract import check_missing_key, check_provider_errors, check_refused, check_trial, unused_url
-from refusing_provider import GOOGLE, RefusingProvider, refusing_provider
+from refusing_provider import GOOGLE, RefusingProvider
 
 pytest.importorskip("google.adk", reason="google-adk has an environment of its own: make frameworks")
 
@@ -18,12 +17,6 @@ from google.adk.models import Gemini
 from google.genai import types
 
 pytestmark = pytest.mark.filterwarnings("ignore")
-
-
-@pytest.fixture(scope="module")
-def provider() -> Iterator[RefusingProvider]:
-    with refusing_provider() as server:
-        yield server
 
 
 @pytest.fixture(autouse=True)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from provider_contract import check_missing_key, check_provider_errors, check_refused, check_trial, unused_url
-from refusing_provider import OPENAI, RefusingProvider, refusing_provider
+from refusing_provider import OPENAI, RefusingProvider
 
 pytest.importorskip("langchain_openai", reason="langchain has an environment of its own: make frameworks")
 
@@ -15,12 +14,6 @@ from langchain.agents import create_agent
 from langchain_openai import ChatOpenAI
 
 pytestmark = pytest.mark.filterwarnings("ignore")
-
-
-@pytest.fixture(scope="module")
-def provider() -> Iterator[RefusingProvider]:
-    with refusing_provider() as server:
-        yield server
 
 
 @pytest.fixture(autouse=True)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from provider_contract import check_missing_key, check_provider_errors, check_refused, check_trial, unused_url
-from refusing_provider import OPENAI, RefusingProvider, refusing_provider
+from refusing_provider import OPENAI, RefusingProvider
 
 pytest.importorskip("agents.run", reason="openai-agents has an environment of its own: make frameworks")
 
@@ -17,12 +16,6 @@ import openai
 from agents import Agent, OpenAIChatCompletionsModel, Runner, set_tracing_disabled
 
 pytestmark = pytest.mark.filterwarnings("ignore")
-
-
-@pytest.fixture(scope="module")
-def provider() -> Iterator[RefusingProvider]:
-    with refusing_provider() as server:
-        yield server
 
 
 @pytest.fixture(autouse=True)

@@ -217,7 +217,7 @@ class CustomMetric:
     position: Position | None = field(default=None, compare=False, repr=False)
     """Where the config names the code."""
 
-    def found_from(self, suite_folder: Path, config_folder: Path) -> CustomMetric:
+    def relative_to_suite(self, suite_folder: Path, config_folder: Path) -> CustomMetric:
         """The metric with its code named as seen from the suite, if the code is next to a config elsewhere."""
         if is_reference(self.code):
             file, _, name = self.code.rpartition(":")

@@ -101,7 +101,7 @@ def read_config(document: Document, suite_folder: Path | None = None) -> TestCon
     criteria = fields.mapping("criteria", required=fields.valid)
     simulator, custom = _simulator(fields), _custom_metrics(fields)
     if suite_folder is not None and suite_folder.resolve() != document.path.parent.resolve():
-        custom = {name: metric.found_from(suite_folder, document.path.parent) for name, metric in custom.items()}
+        custom = {name: metric.relative_to_suite(suite_folder, document.path.parent) for name, metric in custom.items()}
     more = _read_evaluators(fields)
     stored_keys = {"customMetrics": "custom_metrics", "userSimulatorConfig": "user_simulator_config"}
     notes = {note: value for note, name in stored_keys.items() if (value := fields.take(name))}

@@ -86,11 +86,11 @@ class EvaluationDataset:
         return evaluate(self._test_cases, metrics, **options)
 
     def pull(self, *args: Any, **kwargs: Any) -> None:
-        """Raise that there is no service to read from."""
+        """Raise `UsageError`: Proctor has no service to read datasets from."""
         raise UsageError("datasets are not pulled from Confident AI here; read a file with add_goldens_from_json_file")
 
     def push(self, *args: Any, **kwargs: Any) -> None:
-        """Raise that there is no service to write to."""
+        """Raise `UsageError`: Proctor has no service to write datasets to."""
         raise UsageError("datasets are not pushed to Confident AI here; write a file with save_as")
 
     queue = push

@@ -27,7 +27,10 @@ class ValidationError(HoloDeckError):
     """A value that is not what it should be. Proctor itself raises pydantic's error of this name."""
 
     def __init__(self, field: str, message: str = "", expected: str = "", actual: str = "") -> None:
-        self.field, self.message, self.expected, self.actual = field, message or field, expected, actual
+        self.field = field
+        self.message = message or field
+        self.expected = expected
+        self.actual = actual
         details = f": expected {expected}, got {actual}" if expected or actual else ""
         super().__init__(f"{field}: {message}{details}" if message else field)
 
@@ -36,7 +39,8 @@ class FileNotFoundError(HoloDeckError):  # noqa: A001  HoloDeck's name
     """A configuration file that does not exist."""
 
     def __init__(self, path: str, message: str = "") -> None:
-        self.path, self.message = path, message
+        self.path = path
+        self.message = message
         super().__init__(f"File not found: {path}" + (f"\n{message}" if message else ""))
 
 
@@ -51,7 +55,8 @@ class AgentInitializationError(HoloDeckError):
     """An agent could not be started."""
 
     def __init__(self, agent_name: str, message: str) -> None:
-        self.agent_name, self.message = agent_name, message
+        self.agent_name = agent_name
+        self.message = message
         super().__init__(f"{agent_name} could not be started: {message}")
 
 
@@ -79,7 +84,8 @@ class ProviderNotSupportedError(EvaluationError):
         configured_provider: str = "",
         supported_providers: Iterable[str] = (),
     ) -> None:
-        self.evaluator_type, self.configured_provider = evaluator_type, configured_provider
+        self.evaluator_type = evaluator_type
+        self.configured_provider = configured_provider
         self.supported_providers = list(supported_providers)
         super().__init__(message)
 

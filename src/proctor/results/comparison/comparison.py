@@ -220,7 +220,7 @@ class Comparison:
     def print(self, *, file: TextIO | None = None) -> None:
         """Print what `proctor compare` prints, to standard output or to `file`."""
         from proctor.reporting.terminal.comparison_screen import print_comparison  # reporting builds on results
-        from proctor.reporting.terminal.screen import screen_for
+        from proctor.reporting.terminal.screen import screen_for  # likewise
 
         print_comparison(self, screen_for(sys.stdout if file is None else file))
 

@@ -33,7 +33,7 @@ def read_case_from_python(question: Any, arguments: Mapping[str, Any], position:
         raise InvalidSuite([Problem(f"{subject}: give input or turns, not both; each turn has its own input")])
     if isinstance(turns, (str, Mapping)) or (turns is not None and not isinstance(turns, Iterable)):
         raise TypeError(f"{subject}: turns must be a list; write turns=[...]")
-    data = _given(arguments)
+    data = _file_data(arguments)
     data.pop("has_generated_id", None)
     extra = data.pop("extra", {})
     data |= extra
@@ -47,7 +47,7 @@ def read_case_from_python(question: Any, arguments: Mapping[str, Any], position:
 
 def read_turn_from_python(question: Json, arguments: Mapping[str, Any]) -> Turn:
     """The turn of a call of `Turn(...)`."""
-    data = {"input": question, **_given(arguments)}
+    data = {"input": question, **_file_data(arguments)}
     document = PythonDocument(data)
     turn = reader.read_turn(document, data, ())
     document.raise_problems(subject_of("Turn", question))
@@ -57,7 +57,7 @@ def read_turn_from_python(question: Json, arguments: Mapping[str, Any]) -> Turn:
 
 def read_expected_from_python(output: Any, arguments: Mapping[str, Any]) -> Expected:
     """The expectation of a call of `Expected(...)`."""
-    data = _given(arguments) | ({} if output is UNSET else {"output": output})
+    data = _file_data(arguments) | ({} if output is UNSET else {"output": output})
     document = PythonDocument({"expected": data})
     expected = reader.read_expected(Fields(document, document.data))
     document.raise_problems("Expected()")
@@ -66,7 +66,7 @@ def read_expected_from_python(output: Any, arguments: Mapping[str, Any]) -> Expe
 
 def read_call_from_python(arguments: Mapping[str, Any]) -> ExpectedCall:
     """The expected call of a call of `ExpectedCall(...)`."""
-    document = PythonDocument(_given(arguments))
+    document = PythonDocument(_file_data(arguments))
     call = reader.read_call(document, document.data, ())
     document.raise_problems(subject_of("ExpectedCall", arguments["name"]))
     return call
@@ -131,7 +131,7 @@ def read_suite_mapping(data: Any) -> Suite:
     return replace(suite, path=None)
 
 
-def _given(arguments: Mapping[str, Any]) -> dict[str, Any]:
+def _file_data(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments that were passed, as the data of a file."""
     return {name: plain(value) for name, value in arguments.items() if value is not None and not _is_empty(value)}
 
