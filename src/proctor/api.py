@@ -6,7 +6,6 @@ import inspect
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, TypeAlias, TypedDict, Unpack, cast
 
@@ -30,7 +29,7 @@ from proctor.results.store.run_files import open_run_reference
 from proctor.running.assertions.agent_runner import AgentRun, AgentRunner
 from proctor.running.plan import Selection
 from proctor.running.run import RunRequest, raise_if_stopped, run_suites_async
-from proctor.running.selection import check_names
+from proctor.running.selection import check_names, names_case
 from proctor.running.settings import Listener, RunOptions
 
 Suites: TypeAlias = (
@@ -226,13 +225,11 @@ def _selection(suites: Sequence[Suite], parameters: RunParameters) -> Selection 
     select = _one_argument(parameters.get("select"))
     if ids is None and tags is None and select is None:
         return None
-    exact = [name for name in ids or () if "*" not in name]
-    check_names(exact, ((suite.name, suite.path, case.id) for suite in suites for case in suite.cases))
+    check_names(ids or (), ((suite.name, suite.path, case.id) for suite in suites for case in suite.cases))
 
     def is_selected(suite: Suite, case: Case) -> bool:
-        names = (case.id, f"{suite.name}/{case.id}")
         return (
-            (ids is None or any(fnmatchcase(name, _pattern(item)) for item in ids for name in names))
+            (ids is None or any(names_case(name, suite.name, suite.path, case.id) for name in ids))
             and (tags is None or any(tag in case.tags for tag in tags))
             and (select is None or select(suite, case))
         )
@@ -242,11 +239,6 @@ def _selection(suites: Sequence[Suite], parameters: RunParameters) -> Selection 
 
 def _texts(value: str | Iterable[str] | None) -> list[str] | None:
     return None if value is None else [value] if isinstance(value, str) else list(value)
-
-
-def _pattern(text: str) -> str:
-    """`text` as a pattern in which only `*` is special."""
-    return text.replace("[", "[[]").replace("?", "[?]")
 
 
 def _one_argument(select: Callable[..., bool] | None) -> Selection | None:

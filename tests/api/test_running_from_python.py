@@ -53,3 +53,13 @@ def test_a_parameter_that_is_not_known_is_refused_with_the_nearest() -> None:
 def test_earlier_runs_are_looked_for_in_a_store() -> None:
     with pytest.raises(proctor.UsageError, match="store="):
         proctor.run("s.yaml", resume=True)
+
+
+def test_cases_are_chosen_by_id_with_stars_and_by_suite() -> None:
+    suite = proctor.Suite("s", [proctor.Case(name, name) for name in ("a-1", "a-2", "b")])
+    chosen = {name: [case.id for case in proctor.run(suite, lambda q: q, case=name)] for name in ("a*", "s/b", "*2")}
+    assert chosen == {"a*": ["a-1", "a-2"], "s/b": ["b"], "*2": ["a-2"]}
+    with pytest.raises(proctor.UsageError, match=r"no case 'c\*'"):
+        proctor.run(suite, lambda q: q, case="c*")
+    with pytest.raises(proctor.UsageError, match="no case matches"):
+        proctor.run(suite, lambda q: q, case=[])

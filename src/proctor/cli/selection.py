@@ -139,7 +139,7 @@ def _options(verb: str) -> dict[str, Callable[[Any], Any]]:
             multiple=True,
             metavar="ID",
             shell_complete=suggestions.cases,
-            help=f"{verb} only this case: its id, suite/id or file::id. Repeatable.",
+            help=f"{verb} only this case: its id, suite/id or file::id; * is any text. Repeatable.",
         ),
         "words": option(
             "-k",

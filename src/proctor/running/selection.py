@@ -86,9 +86,13 @@ def check_names(names: Sequence[str], cases: Iterable[tuple[str, Path | str | No
 
 
 def names_case(name: str, suite: str, path: Path | str | None, case_id: str) -> bool:
-    """Whether `name` means this case: by its id, by `suite/id` or by `file::id`."""
-    if name in (case_id, f"{suite}/{case_id}"):
+    """Whether `name` means this case: by its id, by `suite/id` or by `file::id`; `*` in the first two is any text."""
+    names = (case_id, f"{suite}/{case_id}")
+    if name in names:
         return True
+    if "*" in name and "::" not in name:
+        pattern = ".*".join(map(re.escape, name.split("*")))
+        return any(re.fullmatch(pattern, candidate, re.DOTALL) for candidate in names)
     ending = f"::{case_id}"
     return name.endswith(ending) and _is_file_of(name.removesuffix(ending), path)
 
