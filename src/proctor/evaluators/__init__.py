@@ -10,9 +10,11 @@ name is imported when it is first used, so a suite with two evaluators loads two
 
 from __future__ import annotations
 
+import functools
+
 from proctor.base.lazy_imports import lazy_names, names_in_stub
 from proctor.evaluators._index import EVALUATORS
-from proctor.plugins import evaluators_of_shipped_plugins, exports_of_shipped_plugins
+from proctor.plugins import evaluators_of_shipped_plugins, exports_of_shipped_plugins, load
 
 _PLACE_OF = {name: place for name, place in EVALUATORS.items() if name[:1].isupper()} | names_in_stub(
     __file__, without="proctor.compat"
@@ -32,3 +34,10 @@ __getattr__, __dir__ = lazy_names(globals(), _PLACE_OF, more=_names_of_tools, re
 def shipped_evaluators() -> dict[str, str]:
     """The place (`module:class`) of each shipped evaluator, by every name that a suite may use."""
     return EVALUATORS | evaluators_of_shipped_plugins()
+
+
+@functools.cache
+def family_of(name: str) -> str:
+    """The family of a shipped evaluator, such as `tools`; "" for any other name."""
+    place = shipped_evaluators().get(name)
+    return "" if place is None else str(load(place).declaration.family)

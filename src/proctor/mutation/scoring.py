@@ -16,7 +16,7 @@ from proctor.evaluators.judged_evaluator import BUDGET_SPENT
 from proctor.evaluators.registry import ResolvedEvaluator
 from proctor.judging.budget import Budget
 from proctor.judging.judges import Judges
-from proctor.results.judge_usage import JUDGE_DETAIL as JUDGED
+from proctor.results.score import JUDGE_DETAIL as JUDGED
 from proctor.results.score import Outcome, Score
 from proctor.results.store.judge_cache import StoredJudgeCalls
 from proctor.running.conversation import ConversationResult

@@ -18,7 +18,7 @@ from proctor.evaluators.evaluation import collapse
 from proctor.reporting.call_pairs import CallFit, CallPair, call_findings, pair_calls
 from proctor.reporting.wording import judge_title
 from proctor.results.judge_usage import judge_name
-from proctor.results.reasons import is_cause, score_value
+from proctor.results.reasons import is_cause, score_value, scores_by_importance
 from proctor.results.score import Outcome, Score
 from proctor.results.trial import Trial
 
@@ -69,7 +69,7 @@ def explain(trial: Trial, detail: DetailLevel = BRIEF) -> list[Fact]:
     facts.extend(_state_facts(trial, detail))
     if trial.end_reason:
         facts.append(Fact("reason", shorten(trial.end_reason, detail.value)))
-    facts.extend(_score_facts(trial.scores, detail))
+    facts.extend(_score_facts(scores_by_importance(trial), detail))
     return facts
 
 

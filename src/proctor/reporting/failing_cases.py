@@ -232,7 +232,7 @@ def _divergence(trial: Trial | None) -> dict[str, Json] | None:
             "expected": None,
             "got": trial.end_reason[:MAX_TEXT],
         }
-    score = deciding_score(trial.scores)
+    score = deciding_score(trial)
     if score is None:
         return None
     index = len(trial.replies) - 1 if score.turn is None else score.turn

@@ -144,7 +144,7 @@ def error_class(reason: str) -> str:
 def signature(trial: Trial) -> Signature:
     """What two trials that failed for the same cause have in common."""
     evaluators = dict.fromkeys(s.evaluator for s in trial.scores if not s.report_only and s.outcome is trial.outcome)
-    score = deciding_score(trial.scores)
+    score = deciding_score(trial)
     turn = _turn(trial, None if score is None else score.turn)
     reason = trial.end_reason or ("" if score is None else score.reasoning)
     tool, fault = ("", "") if trial.end_reason else _tool_fault(trial, score, turn)

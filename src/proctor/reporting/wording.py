@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from itertools import groupby
 
 from proctor.judging.judge import is_rule_based
-from proctor.results.reasons import deciding_score, mean_text, score_value
+from proctor.results.reasons import mean_text, score_value, worst_score
 from proctor.results.run import Run
 from proctor.results.score import Outcome, Score
 from proctor.results.statistics import Estimate, Reliability
@@ -135,7 +135,7 @@ def score_texts(scores: Sequence[Score]) -> list[tuple[str, Outcome]]:
 
 def _group_text(name: str, group: list[Score]) -> tuple[str, Outcome]:
     note = " (report only)" if group[0].report_only else ""
-    worst = deciding_score(group)
+    worst = worst_score(group)
     if len(group) == 1:
         return f"{name} {score_value(group[0])}{note}", group[0].outcome
     means = [(mean, score.outcome) for score in group if (mean := mean_text(score)) is not None]

@@ -27,9 +27,9 @@ from proctor.results.agreement import (
     judge_agreement,
     suggest_threshold,
 )
-from proctor.results.judge_usage import JUDGE_DETAIL, judge_calls, judge_name
+from proctor.results.judge_usage import judge_calls, judge_name
 from proctor.results.run import Run
-from proctor.results.score import Outcome, Score
+from proctor.results.score import JUDGE_DETAIL, Outcome, Score
 from proctor.results.statistics import Estimate, estimate
 from proctor.results.store.database import Database
 from proctor.results.store.store import DATABASE_FILE

@@ -13,11 +13,8 @@ from dataclasses import dataclass, replace
 from proctor.base.json_data import Json, to_json
 from proctor.cases.scenario import SIMULATION_KEY
 from proctor.judging.judge import is_rule_based
-from proctor.results.score import Outcome, Score
+from proctor.results.score import JUDGE_DETAIL, Outcome, Score
 from proctor.results.trial import Trial
-
-JUDGE_DETAIL = "judge"
-"""Key in `Score.details` of the judge's name, calls and usage."""
 
 
 @dataclass(frozen=True, slots=True)

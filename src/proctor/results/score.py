@@ -39,6 +39,10 @@ def worst_outcome(outcomes: Iterable[Outcome]) -> Outcome:
     return min(outcomes, key=lambda outcome: outcome.rank, default=Outcome.SKIPPED)
 
 
+JUDGE_DETAIL = "judge"
+"""Key in `Score.details` of the judge's name, calls and usage."""
+GRADED_BY = "graded_by"
+"""Key in `Score.details` of the person who graded it."""
 MEAN_OVER_TURNS = "mean_over_turns"
 """Key in `Score.details` if the evaluator's mean over turns decides: that mean, for this trial."""
 

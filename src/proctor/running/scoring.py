@@ -40,7 +40,7 @@ from proctor.evaluators.registry import OutputMissing, ResolvedEvaluator, select
 from proctor.judging.call_log import WaitTimer, count_waits
 from proctor.judging.judges import Judges
 from proctor.judging.session import judge_session
-from proctor.results.judge_usage import JUDGE_DETAIL as JUDGED
+from proctor.results.score import JUDGE_DETAIL as JUDGED
 from proctor.results.score import Outcome, Score
 from proctor.results.verdict import apply_mean_thresholds, trial_outcome
 from proctor.running.conversation import ConversationResult

@@ -16,11 +16,11 @@ from proctor.reporting.html.trial_view import MAX_FAILING_TEXT, TrialView, trial
 from proctor.reporting.wording import trial_name
 from proctor.results.agreement import JudgeAgreement, judge_agreement
 from proctor.results.human_labels import HumanLabel, HumanLabels, ScorePlace, pairwise_agreement
-from proctor.results.judge_usage import JUDGE_DETAIL, judge_name
+from proctor.results.judge_usage import judge_name
 from proctor.results.run import Run
-from proctor.results.score import NO_SCORES, Outcome, Score
+from proctor.results.score import GRADED_BY, JUDGE_DETAIL, NO_SCORES, Outcome, Score
 from proctor.results.trial import Trial
-from proctor.running.review.grading import GRADED_BY, pending_score
+from proctor.running.review.grading import pending_score
 from proctor.running.review.labelling import calibration_rows, label_score, score_place
 from proctor.viewer.pages import Page, PageRoute, Visit, case_address, run_address
 from proctor.viewer.sources import Source, latest_runs

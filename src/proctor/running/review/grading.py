@@ -17,14 +17,14 @@ from proctor.base.json_data import UNSET, Json, Unset, to_json, to_text
 from proctor.cases.suite import Case, Turn
 from proctor.cases.threshold import DEFAULT_THRESHOLD, passes, threshold_in_force
 from proctor.results.run import Run
-from proctor.results.score import Outcome, Score, Scores
+from proctor.results.score import GRADED_BY, Outcome, Score, Scores
 from proctor.results.store.run_files import is_file_name
 from proctor.results.store.store import Store
 from proctor.results.trial import Trial, TrialSummary
 from proctor.results.verdict import RunVerdict, record_verdict, trial_outcome, verdict
 from proctor.running.resume import exclusive_run
 
-GRADED_BY, GRADED_AT = "graded_by", "graded_at"
+GRADED_AT = "graded_at"
 """The details of a graded score: who graded it, and when."""
 
 
