@@ -9,6 +9,10 @@ TOOLS := adk calibration deepeval holodeck mutation pixie
 # The tests start many short processes, which start faster if modules are compiled once.
 unexport PYTHONDONTWRITEBYTECODE
 
+# Empty if PYTHON is new enough, otherwise what is wrong with it. pip would print a page about packages instead.
+OLD_PYTHON = $(shell $(PYTHON) -c 'import sys; print("" if sys.version_info >= (3, 11) else "is " + sys.version.split()[0])' 2>/dev/null || echo "cannot be started")
+CHECK_PYTHON = $(if $(OLD_PYTHON),$(error Proctor needs Python 3.11 or newer, and $(PYTHON) $(OLD_PYTHON); name another one: make $(MAKECMDGOALS) PYTHON=python3.12))
+
 .PHONY: demo test check lint types docs docs-check unit without-tools without-each-tool $(TOOLS:%=without-%) browser newest frameworks test-all index schema pictures benchmarks peers-equal clean
 
 demo: $(VENV)/.installed
@@ -90,13 +94,13 @@ clean:
 	rm -rf $(VENV) .nox site docs/generated .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache demo-reports .browser benchmarks/.venvs .venv-peers
 
 $(VENV)/.installed: pyproject.toml
-	$(PYTHON) -m venv $(VENV)
+	$(CHECK_PYTHON)$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --editable .
 	touch $@
 
 # uv takes a tenth of pip's time. It does not read pip's settings, so pip is asked if uv fails.
 $(VENV)/.ready: pyproject.toml
-	$(PYTHON) -m venv $(VENV)
+	$(CHECK_PYTHON)$(PYTHON) -m venv $(VENV)
 	-$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --editable '.[dev]' || \
 		$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --editable '.[dev]'

@@ -18,7 +18,7 @@ from typing import Any
 
 from proctor.base.documents import did_you_mean
 from proctor.base.environment import environment_from
-from proctor.base.errors import UsageError
+from proctor.base.errors import HiddenPackage, UsageError
 from proctor.base.json_data import Json
 from proctor.cases.relocate import absolute_agent
 from proctor.cases.suite import Settings, Suite
@@ -204,12 +204,41 @@ def prepare_imports(folder: Path | None = None) -> list[str]:
     if not sys.flags.safe_path:
         roots = (up for up in (place, *place.parents) if any((up / name).is_file() for name in PROJECT_FILES))
         folders = dict.fromkeys([str(place), *(str(root) for root in itertools.islice(roots, 1))])
+        for entry in folders:
+            _check_names(Path(entry))
         sys.path[:0] = [
             entry for entry in folders if entry not in sys.path and (entry != str(place) or "" not in sys.path)
         ]
     with contextlib.suppress(UsageError):
         return configured_aliases(place)
     return []
+
+
+NEEDED_PACKAGES = {
+    "click": "click",
+    "dotenv": "python-dotenv",
+    "genai_prices": "genai-prices",
+    "httpx2": "httpx2",
+    "jinja2": "Jinja2",
+    "jsonschema_rs": "jsonschema-rs",
+    "pydantic": "pydantic",
+    "rapidfuzz": "rapidfuzz",
+    "regex": "regex",
+    "rich": "rich",
+    "yaml": "PyYAML",
+}
+"""The packages that Proctor imports, by the name under which it does."""
+
+
+def _check_names(folder: Path) -> None:
+    """Raise `HiddenPackage` if modules of this folder would be imported in place of packages that Proctor needs."""
+    for name, package in NEEDED_PACKAGES.items():
+        own = next((path for path in (folder / f"{name}.py", folder / name / "__init__.py") if path.is_file()), None)
+        if own is not None and name not in sys.modules:
+            what = folder / name if own.name == "__init__.py" else own
+            raise HiddenPackage(
+                f"{what} hides the package {package}, which Proctor needs; rename it, or run Proctor in another folder"
+            )
 
 
 def configured_aliases(folder: Path, aliases: Sequence[str] = ()) -> list[str]:

@@ -40,7 +40,7 @@ def test_a_ten_megabyte_answer_with_a_lone_surrogate_passes_unharmed() -> None:
 
 
 def test_nothing_is_an_empty_answer() -> None:
-    assert to_reply(None) == Reply(text="")
+    assert to_reply(None) == Reply(text="", returned_none=True)
 
 
 def test_a_reply_is_left_alone() -> None:

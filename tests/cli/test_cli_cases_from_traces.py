@@ -247,3 +247,14 @@ def test_a_kept_trace_becomes_a_suite_too_and_an_entry_names_no_agent(proctor: C
     assert proctor("test", "s.yaml").code == 0
     ended = proctor("trace", "to-case", "--agent", "agents.py:echo")
     assert (ended.code, "--to suite" in ended.err) == (2, True)
+
+
+def test_a_suite_that_exists_is_not_overwritten_by_the_cases_of_a_trace(proctor: Command, project: Path) -> None:
+    written(project, step("hello", "hello"))
+    for name in ("cases.yaml", "entry.json"):
+        (project / name).write_text("mine")
+        ended = proctor("trace", "to-case", "--input", "t.json", "--output", name)
+        assert (ended.code, (project / name).read_text()) == (2, "mine")
+        assert f"{name} exists; name another file, or add --force to overwrite it" in ended.err
+    assert proctor("trace", "to-case", "--input", "t.json", "--output", "cases.yaml", "--force").code == 0
+    assert "hello" in (project / "cases.yaml").read_text()

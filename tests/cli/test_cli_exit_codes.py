@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from importlib.metadata import requires
 from pathlib import Path
 from typing import Any
 
 import pytest
 from command_line import COMMAND
+
+from proctor.config import NEEDED_PACKAGES
 
 Command = Callable[..., Any]
 
@@ -162,3 +166,23 @@ def test_a_working_folder_that_is_gone_is_said_plainly(
     done = subprocess.run([sys.executable, "-c", script], cwd=gone, capture_output=True, env=environment, check=False)
     assert done.returncode == 4
     assert done.stderr.decode().strip() == "error: No such file or directory"
+
+
+@pytest.mark.process
+def test_a_project_file_with_the_name_of_a_package_that_proctor_needs_is_named(
+    proctor_process: Command, suite: Command, project: Path
+) -> None:
+    suite()
+    (project / "yaml").mkdir()
+    assert proctor_process("test").code == 0  # a folder of data hides nothing
+    (project / "yaml" / "__init__.py").touch()
+    ended = proctor_process("test")
+    assert ended.code == 4
+    assert ended.err.count("\n") == 1
+    assert f"{project / 'yaml'} hides the package PyYAML, which Proctor needs; rename it" in ended.err
+
+
+def test_every_package_that_proctor_needs_is_looked_for_among_the_projects_files() -> None:
+    needed = [line for line in requires("agent-proctor") or () if "extra ==" not in line and "win32" not in line]
+    names = {re.split(r"[^\w.-]", line)[0].lower() for line in needed}
+    assert names == {package.lower() for package in NEEDED_PACKAGES.values()}

@@ -63,3 +63,53 @@ def test_a_report_of_chosen_cases_has_these_alone(hint: Command) -> None:
     report = json.loads(Path("two.json").read_text(encoding="utf-8"))
     assert [trial["case"]["id"] for trial in report["trials"]] == ["two"]
     assert report["verdict"]["outcome"] == "failed"
+
+
+def test_a_key_of_another_tool_and_a_file_of_another_ending_are_recognized(hint: Command, project: Path) -> None:
+    (project / "list.yaml").write_text("agent: app.py:agent\ntests:\n  - {input: hi, expected: hi}\n")
+    assert "did you mean 'cases'?" in hint("test", "list.yaml").err
+    assert "did you mean 'suite.yaml'?" in hint("test", "suite.yml").err
+    suite = SUITE.replace("cases:", "evaluators: [{GEval: {criterion: is polite}}]\ncases:")
+    assert "GEval has no parameter 'criterion'; did you mean 'criteria'?" in hint("test", "suite.yaml", suite=suite).err
+
+
+@pytest.mark.parametrize("text", ["cases:\n\t- input: hi\n", "cases:\n  - input: hi\n\texpected: hi\n"])
+def test_a_tab_is_called_a_tab_and_its_line_is_named(hint: Command, text: str) -> None:
+    done = hint("test", "suite.yaml", suite=f"agent: app.py:agent\n{text}")
+    line = 2 + text[: text.index("\t")].count("\n")
+    assert done.code == 2
+    assert f"suite.yaml:{line}: is not valid YAML: line {line} is indented with a tab; use spaces" in done.err
+
+
+def test_an_agent_that_forgets_to_return_is_reported_as_that(proctor: Command, project: Path) -> None:
+    (project / "app.py").write_text("def agent(question):\n    question.upper()\n")
+    (project / "suite.yaml").write_text(SUITE)
+    done = proctor("test", "suite.yaml", "--html", "report.html", "--md", "report.md")
+    assert done.code == 1
+    assert done.out.count("(the agent returned None)") == 2
+    for report in ("report.html", "report.md"):
+        assert "(the agent returned None)" in (project / report).read_text(encoding="utf-8")
+    assert "(the agent returned None)" in proctor("show").out  # it is stored
+
+
+def test_a_wrong_type_of_cases_in_a_folder_is_a_problem_of_that_file(hint: Command, project: Path) -> None:
+    (project / "more").mkdir()
+    (project / "more" / "list.json").write_text('{"cases": 12}')
+    done = hint("test", "more")
+    assert done.code == 2
+    assert "list.json:1: cases must be a list, not a number" in done.err
+
+
+def test_evaluators_that_all_return_none_are_named_with_what_to_do(hint: Command, project: Path) -> None:
+    (project / "mine.py").write_text("def polite(evaluable):\n    print('thanks' in evaluable.output)\n")
+    suite = "agent: app.py:agent\ncases:\n  - {id: a, input: hi, evaluators: [mine.py:polite]}\n"
+    done = hint("test", "suite.yaml", suite=suite)
+    assert done.code == 4
+    assert "nothing was compared (polite: returned None" in done.out
+    assert "return True or False" in done.out
+
+
+def test_the_size_and_time_limits_of_the_doctor_have_units(hint: Command) -> None:
+    lines = [line.split() for line in hint("doctor").out.splitlines()]
+    assert ["max_reply_bytes", "10", "MB", "default"] in lines
+    assert ["timeout", "300", "s", "default"] in lines

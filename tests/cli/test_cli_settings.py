@@ -50,7 +50,7 @@ def test_settings_are_taken_one_by_one_and_doctor_says_from_where(
     assert report["store"]["folder"] == str(project / "kept")
     text = proctor("doctor").out
     assert "7.5" in text
-    assert "10,485,760" in text
+    assert "10 MB" in text
 
 
 def test_a_folder_above_may_hold_the_project_file_and_the_nearest_one_counts(

@@ -149,6 +149,8 @@ class Reply:
     """What the model thought before the answer, if the framework reports it. It is not part of the answer."""
     raw: Any = None
     """The framework's result object; never stored."""
+    returned_none: bool = False
+    """Whether the agent's code returned None, so that there is no answer unless it named outputs."""
     error: str | None = None
     """Why the turn failed, if it did. The other fields then hold the part of the answer that had arrived."""
 

@@ -18,11 +18,12 @@ class ReplyTooLarge(AgentFailed):
 
     def __init__(self, what: str, head: str = "", limit: int | None = None) -> None:
         self.head = head[:HEAD_BYTES]
-        amount = _size_text(max_reply_bytes() if limit is None else limit)
+        amount = size_text(max_reply_bytes() if limit is None else limit)
         super().__init__(f"{what} is larger than {amount}, the limit for a reply (max_reply_bytes)")
 
 
-def _size_text(size: int) -> str:
+def size_text(size: int) -> str:
+    """A number of bytes as people read it: `10 MB`, `2,048 bytes`."""
     return f"{size / 2**20:.3g} MB" if size >= 100_000 else f"{size:,} bytes"
 
 

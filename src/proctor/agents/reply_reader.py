@@ -45,7 +45,7 @@ def to_reply(value: Any, turn_input: Json = None) -> Reply:
     if isinstance(value, str):
         return Reply(str(value))
     if value is None:
-        return Reply()
+        return Reply(returned_none=True)
     if isinstance(value, Reply):
         return value
     if isinstance(value, (bytes, bytearray)):

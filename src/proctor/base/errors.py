@@ -138,6 +138,10 @@ class BudgetSpent(JudgeFailed):
     """The judge was not called because the budget is spent."""
 
 
+class HiddenPackage(ProctorError):
+    """A file of the project has the name of a package that Proctor needs, so that Proctor cannot import it."""
+
+
 class StoreError(ProctorError):
     """Results could not be written or read."""
 

@@ -47,7 +47,7 @@ def parse_yaml(path: Path, text: str) -> tuple[Json, Lines]:
     except yaml.MarkedYAMLError as error:
         last_line = text.rstrip().count("\n")
         line = None if error.problem_mark is None else min(error.problem_mark.line, last_line) + 1
-        message = ": ".join(part for part in (error.context, error.problem) if part)
+        message = _tab_problem(text, line) or ": ".join(part for part in (error.context, error.problem) if part)
         problem = Problem(f"is not valid YAML: {message}", path, line)
     except RecursionError:
         problem = Problem("is nested too deeply to be read", path)
@@ -55,6 +55,20 @@ def parse_yaml(path: Path, text: str) -> tuple[Json, Lines]:
         first = str(error).splitlines()[0] if str(error) else type(error).__name__
         problem = Problem(f"is not valid YAML: {first}", path)
     raise InvalidSuite([problem])
+
+
+def _tab_problem(text: str, line: int | None) -> str:
+    """That a line is indented with a tab, which YAML forbids and its parser does not name; empty if it is not."""
+    lines = text.splitlines()
+    if line is None or line > len(lines):
+        return ""
+    # The parser stops at the tab, or at the line below it.
+    near = [number for number in (line, line - 1) if number > 0 and "\t" in _indentation(lines[number - 1])]
+    return f"line {near[0]} is indented with a tab; use spaces" if near else ""
+
+
+def _indentation(line: str) -> str:
+    return line[: len(line) - len(line.lstrip())]
 
 
 _AliasLines: TypeAlias = dict[tuple[int, int], int]

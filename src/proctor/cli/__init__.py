@@ -20,7 +20,15 @@ from typing import Any, NoReturn
 import click
 
 from proctor.base.documents import did_you_mean
-from proctor.base.errors import InvalidSuite, ProctorError, RenamedWarning, StoreError, UnusedExpectation, UsageError
+from proctor.base.errors import (
+    HiddenPackage,
+    InvalidSuite,
+    ProctorError,
+    RenamedWarning,
+    StoreError,
+    UnusedExpectation,
+    UsageError,
+)
 from proctor.base.guard import is_guarded, is_outermost_command, report_exit_code
 from proctor.base.masking import mask
 from proctor.cli.commands import (
@@ -140,7 +148,7 @@ def main() -> NoReturn:
     except (click.ClickException, ProctorError) as error:
         message = error.format_message() if isinstance(error, click.ClickException) else str(error)
         _print_error(message if message.startswith("Usage: ") else f"error: {message}")
-        code = 4 if isinstance(error, StoreError) and not isinstance(error, UsageError) else 2
+        code = 4 if isinstance(error, (HiddenPackage, StoreError)) and not isinstance(error, UsageError) else 2
     except (click.Abort, KeyboardInterrupt):
         if is_guarded():  # the guard forwards a signal that a terminal has sent to this process already
             signal.signal(signal.SIGINT, signal.SIG_IGN)

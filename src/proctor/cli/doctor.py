@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from proctor.agents.reply_limits import size_text
 from proctor.base.errors import InvalidSuite, ProctorError
 from proctor.base.event_loops import run_sync
 from proctor.cases.formats.loading import load
@@ -155,8 +156,12 @@ def _value_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _number_text(value: float) -> str:
-    return f"{value:,.0f}" if value == round(value) else f"{value:g}"
+def _setting_text(name: str, value: float) -> str:
+    """A setting as people read it: `10 MB`, `300 s`, `8`."""
+    if name.endswith("_bytes"):
+        return size_text(int(value))
+    number = f"{value:,.0f}" if value == round(value) else f"{value:g}"
+    return f"{number} s" if name.endswith("timeout") else number
 
 
 def _is_installed(name: str) -> bool:
@@ -168,7 +173,8 @@ def _text(report: dict[str, Any]) -> str:
     lines = [f"Proctor {versions['proctor_version']}, Python {versions['python_version']}, {versions['os']}"]
     lines.append("settings")
     lines += [
-        f"  {name:<18} {_number_text(item['value']):<10} {item['origin']}" for name, item in report["settings"].items()
+        f"  {name:<18} {_setting_text(name, item['value']):<10} {item['origin']}"
+        for name, item in report["settings"].items()
     ]
     lines.append(f"store                {report['store']['folder']}: {report['store']['says']}")
     judge = report["judge"]

@@ -38,10 +38,11 @@ from proctor.tracing.spans import Span
     help="What to write: a suite with one case per trace, or a dataset entry (default: a suite if --output ends in "
     ".yaml, .yml or .jsonl, otherwise an entry).",
 )
+@click.option("--force", is_flag=True, help="Overwrite the file of --output if it exists.")
 @click.option("--agent", metavar="REF", help="Agent to name in the suite: file.py:name, a URL or cmd:COMMAND.")
 @store_option
 def command(
-    source: str | None, trace_id: str | None, output: str | None, kind: str | None, **options: str | None
+    source: str | None, trace_id: str | None, output: str | None, kind: str | None, force: bool, **options: str | None
 ) -> int:
     """Turn traces into a suite, or one trace into a dataset entry.
 
@@ -53,6 +54,8 @@ def command(
         raise UsageError("--input and --trace cannot be combined")
     if output is not None and not output.strip():
         raise UsageError("--output must name a file")
+    if output not in (None, "-") and Path(str(output)).exists() and not force:
+        raise UsageError(f"{output} exists; name another file, or add --force to overwrite it")
     ending = Path(output or "").suffix
     if kind == "suite" or (kind is None and ending in (".yaml", ".yml", ".jsonl")):
         return _suite(source, trace_id or "last", output, **options)

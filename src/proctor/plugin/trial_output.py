@@ -85,7 +85,8 @@ def answer_lines(trial: Trial, symbols: dict[str, str]) -> Iterator[str]:
         last = trial.replies[-1]
         text = shorten(answer_text(last), MAX_VALUE_CHARS)
         if text or last.error is None:
-            yield f"{symbols['answer']} {text or '(an empty answer)'}{'' if last.error is None else ' (incomplete)'}"
+            empty = "(the agent returned None)" if last.returned_none else "(an empty answer)"
+            yield f"{symbols['answer']} {text or empty}{'' if last.error is None else ' (incomplete)'}"
     if trial.end_reason:
         yield f"{symbols['bad']} {shorten(trial.end_reason, MAX_VALUE_CHARS)}"
 

@@ -111,6 +111,11 @@ def answer_text(reply: Reply) -> str:
     return value_text(reply.structured)
 
 
+def empty_answer_text(reply: Reply) -> str:
+    """What stands for an empty answer."""
+    return "(the agent returned None)" if reply.returned_none else "(empty)"
+
+
 def failure_locations(reply: Reply) -> list[str]:
     """The lines of the user's files in which a turn raised an error, the outermost first; empty if not known."""
     lines = (reply.error or "").split("\n")[1:]
@@ -199,7 +204,7 @@ def _turn_facts(trial: Trial, index: int, detail: DetailLevel) -> Iterator[Fact]
     reply = trial.replies[index]
     output = shorten(answer_text(reply), detail.value)
     if output or reply.error is None:
-        yield Fact("output" if reply.error is None else "partial output", output or "(empty)")
+        yield Fact("output" if reply.error is None else "partial output", output or empty_answer_text(reply))
     pairs = pair_calls(turn.expected.tools, reply.tool_calls, call_findings(trial, index))
     for number, line in enumerate(failure_locations(reply)):
         yield Fact("" if number else "failed at", shorten(line, detail.value))

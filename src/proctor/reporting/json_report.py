@@ -148,6 +148,7 @@ def reply_data(reply: Reply) -> dict[str, Json]:
         "duration_ms": _finite(reply.duration_ms),
         "error": reply.error,
         **({"thoughts": reply.thoughts} if reply.thoughts else {}),
+        **({"returned_none": True} if reply.returned_none else {}),
     }
 
 

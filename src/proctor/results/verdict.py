@@ -282,7 +282,13 @@ def _outcome_of(rows: Sequence[Score | ScoreRow], criteria: Criteria) -> tuple[O
         return ERROR, NOTHING_SCORES
     if not counting:
         return ERROR, "nothing decides this case: all of its evaluators are report only"
-    return ERROR, "every evaluator was skipped, so nothing was compared"
+    return ERROR, _skip_reason(counting)
+
+
+def _skip_reason(rows: Sequence[Score | ScoreRow]) -> str:
+    """That nothing was compared, and why: the reason of the first evaluator that gave one."""
+    reasons = [f" ({row.evaluator}: {row.reasoning})" for row in rows if isinstance(row, Score) and row.reasoning]
+    return f"every evaluator was skipped, so nothing was compared{reasons[0] if reasons else ''}"
 
 
 def apply_mean_thresholds(scores: Sequence[Score]) -> tuple[Score, ...]:

@@ -230,7 +230,7 @@ class Equals:
 @form("$regex")
 @dataclass(frozen=True, slots=True)
 class Regex:
-    """Text that the pattern matches as a whole."""
+    """Text that the pattern matches as a whole; a number, true or false is matched as its JSON. Never null."""
 
     pattern: str
 
@@ -245,6 +245,8 @@ class Regex:
         return cls(operand)
 
     def mismatch(self, actual: Json) -> str | None:
+        if actual is None:  # a missing value is not the text "null", and `.+` must not accept it
+            return f"null is not text that matches /{self.pattern}/"
         text = actual if isinstance(actual, str) else to_text(actual)
         return None if fullmatch(self.pattern, text) else f"{literal(actual)} does not match /{self.pattern}/"
 
@@ -258,7 +260,10 @@ class Regex:
 @form("$fuzzy", "ignore_punctuation")
 @dataclass(frozen=True, slots=True)
 class Fuzzy:
-    """The same text or number, ignoring case, spacing, thousands separators and percent signs."""
+    """The same text or number, ignoring case, spacing, thousands separators and percent signs.
+
+    Text matches a number, true or false that reads the same. Null is similar only to null, not to the text "null".
+    """
 
     value: Json
     ignore_punctuation: bool = False
@@ -271,7 +276,9 @@ class Fuzzy:
     def mismatch(self, actual: Json) -> str | None:
         expected, got = _normalize(self.value), _normalize(actual)
         expected_number, actual_number = _number(expected), _number(got)
-        if expected.isdecimal() and got.isdecimal():
+        if self.value is None or actual is None:
+            matches = self.value is actual
+        elif expected.isdecimal() and got.isdecimal():
             matches = expected.lstrip("0") == got.lstrip("0")
         elif expected_number is not None and actual_number is not None:
             matches = math.isclose(expected_number, actual_number, rel_tol=1e-9, abs_tol=1e-9)

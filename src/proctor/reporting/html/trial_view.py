@@ -15,7 +15,7 @@ from proctor.cases.matchers import Equals, Ignore, Matcher, describe
 from proctor.cases.suite import Case, Expected, ExpectedCall, Turn
 from proctor.evaluators.evaluation import collapse
 from proctor.reporting.call_pairs import CallFit, CallPair, call_findings, pair_calls
-from proctor.reporting.explain import failure_locations
+from proctor.reporting.explain import empty_answer_text, failure_locations
 from proctor.reporting.html.environment import pretty
 from proctor.reporting.html.run_view import NamedValue
 from proctor.reporting.wording import duration, judge_title, money
@@ -141,6 +141,8 @@ class TurnView:
     answer_title: str
     """`Output` or `Partial output`; empty if there is none."""
     answer: str
+    empty_answer: str
+    """What is shown if the answer is empty."""
     answer_marked: MarkedText | None
     passages: Sequence[str]
     scores: Sequence[ScoreView]
@@ -248,6 +250,7 @@ def _turn(trial: Trial, index: int, several: bool, limit: int) -> TurnView:
         expected=_expected(turn.expected, None if marked is None else marked[0]),
         answer_title=title,
         answer=pretty(_answer(reply)) if reply is not None and is_answered and marked is None else "",
+        empty_answer="" if reply is None else empty_answer_text(reply),
         answer_marked=None if marked is None else marked[1],
         passages=() if reply is None else reply.retrieval_context or (),
         scores=[score_view(score) for score in scores],

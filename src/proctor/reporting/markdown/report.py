@@ -15,6 +15,7 @@ from proctor.reporting.comparison_report import write_agents_markdown
 from proctor.reporting.explain import (
     answer_text,
     call_text,
+    empty_answer_text,
     expected_lines,
     failure_locations,
     input_text,
@@ -135,7 +136,8 @@ def _write_turn(case: Case, turn: Turn, reply: Reply | None, out: TextIO, limit:
         output = answer_text(reply)
         title = "Output" if reply.error is None else "Partial output"
         if output or reply.error is None:
-            out.write(f"**{title}:**\n\n{fence(output, limit)}\n" if output else f"**{title}:** *(empty)*\n\n")
+            empty = f"**{title}:** *{empty_answer_text(reply)}*\n\n"
+            out.write(f"**{title}:**\n\n{fence(output, limit)}\n" if output else empty)
         if locations := "\n".join(failure_locations(reply)):
             out.write(f"**Failed at:**\n\n{fence(locations, limit)}\n")
         _write_tools(turn, reply, out, limit)

@@ -71,8 +71,10 @@ class ExpectedTool(_Model):
     )
     count: int | None = Field(default=1, ge=1, description="At least this many such calls.")
     substring: bool | None = Field(default=False, description="The tool's name need only contain `name`.")
-    extra_args: bool | None = Field(default=False, description="Arguments that are not listed are allowed.")
-    result: Json = Field(default=None, description="What the tool returns; only ToolCorrectness compares it.")
+    extra_args: bool | None = Field(
+        default=False, description="Whether a call may have arguments that args does not list; by default it may not."
+    )
+    result: Json = Field(default=None, description="What the tool returns; a call with another result does not count.")
 
 
 class ContainsWords(_Model):
