@@ -43,6 +43,7 @@ from proctor.running.conversation import OpenTurn, send_turn
 from proctor.running.error_locations import user_locations
 from proctor.running.failures import ConversationInvalid, failure_of
 from proctor.tracing.capture import SCOPE, collect_spans
+from proctor.tracing.thread_context import carry_context_into_pools
 from proctor.tracing.wrap import MissingInput
 
 
@@ -212,6 +213,7 @@ class HostedSession:
         await asyncio.wait({self.task}, timeout=seconds)
 
     async def _hold(self) -> None:
+        carry_context_into_pools()  # here too: the patch of the process of the run may be younger than this process
         case = self._trial.case
         mocks = ToolMocks(case.mocks) if case.mocks else None
         trial = TrialContext(self._trial.number, self._trial.settings, mocks)
