@@ -10,7 +10,7 @@ The gate runs nothing. Its caller runs the trials it requests and records the ou
 
 Every case runs once, and the first outcome selects the suspects. Suspects are re-run, those with the highest score
 first, until each is regressed, cleared or at its limit of trials. If then no case is proven but the suite as a whole
-looks worse, every case runs again, for up to three looks at the suite.
+looks worse, every case runs again, for up to three looks at the suite without its first round.
 
 Why not simply repeat every failed case five times and call it regressed if it fails three times? Because with many
 cases and many looks, some unchanged flaky case will do that on most days. `_decide` therefore uses a step-down test:
@@ -132,6 +132,8 @@ class Gate:
         self._prior = SuitePrior((record.passes, record.trials) for record in known)
         self._tables: dict[tuple[BaselineRecord, bool, int], ScoreTable] = {}
         self._critical: dict[frozenset[tuple[NullModel, int]], float] = {}
+        self._first_round: SuiteTest | None = None
+        """A look at the first outcome of every case. It is never evidence, since what it shows may be an outage."""
         self._looks: list[SuiteTest] = []
         self._stopped: str | None = None
 
@@ -280,32 +282,35 @@ class Gate:
         """The next round of the whole suite, while its test is in doubt and no single case has regressed.
 
         A round runs every case. Choosing the cases with the best baselines would be wrong: some of those were just
-        lucky, so the suite would look worse than it is.
+        lucky, so the suite would look worse than it is. The first round only decides whether more are worth it. An
+        outage during it, from which every case has recovered since, is then no evidence at all.
         """
-        if not self._looks:
-            self._looks.append(self._suite_test(1))
+        self._first_round = self._first_round or self._suite_test(0, 1)
         while self._wants_another_look():
-            rounds = len(self._looks) + 1
+            rounds = len(self._looks) + 2
             requests = [TrialRequest(case) for case, progress in self._measured().items() if progress.attempts < rounds]
             if requests:
                 return requests
-            self._looks.append(self._suite_test(rounds))
+            self._looks.append(self._suite_test(1, rounds))
         return []
 
     def _wants_another_look(self) -> bool:
-        if self._any_regressed() or self._suite_p_value(self._looks) <= self.settings.alpha:
+        if self._any_regressed() or self._suite_p_value() <= self.settings.alpha:
             return False
-        max_looks = min(len(SUITE_TEST_SHARES), self.settings.max_trials + 1)
-        last = self._looks[-1]
+        max_looks = min(len(SUITE_TEST_SHARES), self.settings.max_trials)
+        last = self._last_test()
         # A single failing case is a suspect and not worth another round of the whole suite.
         return len(self._looks) < max_looks and last.failing > 1 and last.p_worse <= SUITE_DOUBT
 
-    def _suite_test(self, rounds: int) -> SuiteTest:
-        """Test the suite on the first outcomes of every case. Suspects have more, but only equal numbers are fair."""
+    def _last_test(self) -> SuiteTest:
+        return self._looks[-1] if self._looks else self._first_round or self._suite_test(0, 1)
+
+    def _suite_test(self, first: int, last: int) -> SuiteTest:
+        """Test the suite on these outcomes of every case. Suspects have more, but only equal numbers are fair."""
         cases = []
         for progress in self._measured().values():
             assert progress.record
-            now = progress.passed[:rounds]
+            now = progress.passed[first:last]
             cases.append(CaseCounts(progress.record.passes, progress.record.trials, sum(now), len(now)))
         return BaselineSuiteTest(cases)
 
@@ -316,16 +321,17 @@ class Gate:
     def _any_regressed(self) -> bool:
         return any(progress.is_regressed for progress in self._gated.values())
 
-    def _suite_p_value(self, looks: list[SuiteTest]) -> float:
-        return min(1.0, *(look.p_worse / share for look, share in zip(looks, SUITE_TEST_SHARES, strict=False)))
+    def _suite_p_value(self) -> float:
+        looks = zip(self._looks, SUITE_TEST_SHARES, strict=False)
+        return min([1.0, *(look.p_worse / share for look, share in looks)])
 
     def _suite_wide(self) -> SuiteWideResult:
-        looks = self._looks or [self._suite_test(1)]
-        p_value = self._suite_p_value(looks)
+        p_value, last = self._suite_p_value(), self._last_test()
         proven = p_value <= self.settings.alpha
-        limit = SUITE_DOUBT if self._stopped else self.settings.alpha
-        in_doubt = not proven and looks[-1].failing > 1 and looks[-1].p_worse <= limit
-        return SuiteWideResult(len(looks), p_value, looks[0].p_better, proven, in_doubt)
+        limit = SUITE_DOUBT if self._stopped or not self._looks else self.settings.alpha
+        in_doubt = not proven and last.failing > 1 and last.p_worse <= limit
+        better = (self._first_round or last).p_better
+        return SuiteWideResult(1 + len(self._looks), p_value, better, proven, in_doubt)
 
     def _verdict(self, suite_wide: SuiteWideResult) -> GateVerdict:
         if suite_wide.proven or self._any_regressed():

@@ -17,7 +17,7 @@ from proctor.results.verdict import SuiteVerdict
 
 MAX_NAMES = 3
 
-REGRESSION, ERROR, INCONCLUSIVE, NO_REGRESSION = GateVerdict
+REGRESSION, ERROR, INCONCLUSIVE, WORLD_CHANGED, NO_REGRESSION = GateVerdict
 
 
 def overall_verdict(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 from proctor.base.errors import StoreError
-from proctor.base.json_data import Json
+from proctor.base.json_data import Json, fingerprint
 from proctor.judging.call_log import waiting
 from proctor.judging.judge import JudgeCallStore
 
@@ -14,6 +16,29 @@ Entry = Mapping[str, Json]
 
 MAX_IN_MEMORY = 4096
 """The most answers in memory if there is no store."""
+
+
+_TRIAL: ContextVar[str] = ContextVar("proctor_judged_trial", default="")
+
+
+@contextmanager
+def judged_afresh(trial: str) -> Iterator[None]:
+    """Share no answers between trials inside, also in tasks started there. `trial` identifies one beyond the process.
+
+    The same question about the same answer is asked again for every trial, because a judge that is asked twice may give
+    two verdicts, and only independent verdicts tell how often an agent passes.
+    """
+    token = _TRIAL.set(trial)
+    try:
+        yield
+    finally:
+        _TRIAL.reset(token)
+
+
+def cache_key(question: str) -> str:
+    """The key of an answer, from the fingerprint of its question."""
+    trial = _TRIAL.get()
+    return fingerprint(question, trial) if trial else question
 
 
 class MemoryCallStore:

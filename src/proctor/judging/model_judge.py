@@ -17,7 +17,7 @@ from proctor.base.errors import BudgetSpent, JudgeFailed
 from proctor.base.json_data import Json, fingerprint, to_json, to_text
 from proctor.base.rate_limit import RateLimiter
 from proctor.judging.budget import Budget
-from proctor.judging.cache import Entry, JudgeCache
+from proctor.judging.cache import Entry, JudgeCache, cache_key
 from proctor.judging.call_log import log_call
 from proctor.judging.judge import (
     Completion,
@@ -87,7 +87,7 @@ class ModelJudge:
     async def ask(self, question: Question[ReplyT], *, sample: int = 0) -> ReplyT:
         endpoint = self._sampling_endpoint if sample else self._endpoint
         prompt, schema = _sendable_prompt(prompt_of(question)), self._schema_builder(question)
-        key = _key(endpoint, question, prompt, schema, sample)
+        key = cache_key(_key(endpoint, question, prompt, schema, sample))
         cost = _CallCost()
 
         async def ask_model() -> Entry:

@@ -30,6 +30,7 @@ STATUS_LABELS = {
     CaseStatus.UNDECIDED: "unclear",
     CaseStatus.IMPROVED: "improved",
     CaseStatus.CLEARED: "cleared on re-run",
+    CaseStatus.FAILS_ON_BOTH: "fails with both versions",
     CaseStatus.UNCHANGED: "unchanged",
     CaseStatus.NEW: "new",
     CaseStatus.UNMEASURED: "errors",
@@ -44,6 +45,7 @@ STATUS_OUTCOMES = {
 GATE_VERDICT_LABELS = {
     GateVerdict.REGRESSION: "REGRESSION",
     GateVerdict.NO_REGRESSION: "NO REGRESSION",
+    GateVerdict.WORLD_CHANGED: "THE WORLD CHANGED",
     GateVerdict.INCONCLUSIVE: "INCONCLUSIVE",
     GateVerdict.ERROR: "ERROR",
 }

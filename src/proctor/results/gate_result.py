@@ -18,8 +18,8 @@ from proctor.cases.identity import CaseAddress
 from proctor.results.comparison.divergence import Divergence
 from proctor.results.score import Outcome
 
-NEW_ARM = "new"
-"""The version of the agent under test."""
+NEW_ARM, OLD_ARM = "new", "old"
+"""The version of the agent under test, and the one it is compared with, if there is one."""
 
 
 class GateVerdict(StrEnum):
@@ -28,6 +28,8 @@ class GateVerdict(StrEnum):
     REGRESSION = "regression"
     ERROR = "error"
     INCONCLUSIVE = "inconclusive"
+    WORLD_CHANGED = "world_changed"
+    """The old version fails now as well, where the baseline did not: this change is not the cause."""
     NO_REGRESSION = "no_regression"
 
     @property
@@ -40,6 +42,7 @@ _OUTCOMES = {
     GateVerdict.REGRESSION: Outcome.FAILED,
     GateVerdict.ERROR: Outcome.ERROR,
     GateVerdict.INCONCLUSIVE: Outcome.PENDING,
+    GateVerdict.WORLD_CHANGED: Outcome.PASSED,
     GateVerdict.NO_REGRESSION: Outcome.PASSED,
 }
 
@@ -56,6 +59,8 @@ class CaseStatus(StrEnum):
     REGRESSED = "proven"
     CLEARED = "cleared"
     """It was a suspect, and its re-runs are as good as its baseline, or can no longer show a regression."""
+    FAILS_ON_BOTH = "fails_on_both"
+    """It fails now with the old version as well, although it passed in the baseline."""
     UNDECIDED = "open"
     QUARANTINED = "quarantined"
 
@@ -76,6 +81,9 @@ class GatedCaseResult:
     rerun_trials: int = 0
     """Trials after the one that made it a suspect, without errors."""
     rerun_passes: int = 0
+    old_trials: int = 0
+    """Trials of the old version in this run, without errors."""
+    old_passes: int = 0
     errors: int = 0
     p_value: float | None = None
     """For a suspect, already adjusted for every look and every suspect: compare it with alpha directly.
@@ -119,6 +127,16 @@ class SuiteWideResult:
 
 
 @dataclass(frozen=True, slots=True)
+class WorldChange:
+    """The old version fails more often now than in the baseline."""
+
+    p_value: float
+    """The probability of so many failures if nothing had changed, adjusted for every case."""
+    cases: tuple[CaseAddress, ...]
+    """The cases that fail outright; empty if the whole suite fails a little more often."""
+
+
+@dataclass(frozen=True, slots=True)
 class GatedSuite:
     """The gate's verdict on one suite, and the reason."""
 
@@ -148,9 +166,23 @@ class GateResult:
     suite_wide: SuiteWideResult
     cases: tuple[GatedCaseResult, ...]
     suites: tuple[GatedSuite, ...] = ()
+    against: str = ""
+    """The version of the agent that the new one was compared with, in the same minutes; empty if only the baseline."""
+    world: WorldChange | None = None
+    """What changed since the baseline although the agent did not, as far as the old version shows it."""
+    visible_drop: float = 0.0
+    """The drop of all pass rates that was searched for, with two versions."""
+    answers_vary: bool = True
+    """Whether the answers of the suspects varied. If not, one confirming pair decided."""
+    looks_cached: bool = False
+    """Whether answers repeated word for word although the baseline of the same cases varies."""
+    strict_world: bool = False
+    """Whether a change of the world makes the run inconclusive."""
 
     @property
     def outcome(self) -> Outcome:
+        if self.strict_world and self.verdict is GateVerdict.WORLD_CHANGED:
+            return Outcome.PENDING
         return self.verdict.outcome
 
     def with_status(self, *statuses: CaseStatus) -> list[GatedCaseResult]:

@@ -171,7 +171,13 @@ class Execution:
         judges = None if self._costs is None else self._costs.judges
         self._trials = TrialRunner(
             options=options,
-            scoring=ScoringContext(asyncio.Semaphore(evaluators_at_once), self._watchdog, options.fast, judges),
+            scoring=ScoringContext(
+                asyncio.Semaphore(evaluators_at_once),
+                self._watchdog,
+                options.fast,
+                judges,
+                fresh_for="" if gate is None else open_run.run.id,
+            ),
             files=AttachedFiles(options.read_file),
             rate=None if options.rate is None else RateLimit(options.rate),
             limiters=AgentLimiters(self._max_tasks, options.backoff),

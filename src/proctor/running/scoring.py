@@ -67,6 +67,8 @@ class ScoringContext:
     fast: bool
     judges: Judges | None = None
     """The judges of the run, or `None` if no evaluator uses one."""
+    fresh_for: str = ""
+    """The id of the run, if every trial is judged afresh; empty if trials with the same answer share a verdict."""
 
 
 @dataclass(frozen=True, slots=True)

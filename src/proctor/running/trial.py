@@ -11,6 +11,7 @@ from functools import partial
 from proctor.agents.agent import BaseAgent
 from proctor.agents.trial_context import TrialContext, current_trial
 from proctor.base.clock import Clock
+from proctor.judging.cache import judged_afresh
 from proctor.results.masking import with_masked_note
 from proctor.results.score import Outcome, Score, Scores
 from proctor.results.trial import Trial
@@ -110,7 +111,11 @@ class TrialRunner:
         suite = planned.suite
         if answer.outcome is not None:
             return trial_result(planned, answer, reused=reused, ended_early=True)
-        with mocked_tools(planned.case) if planned.case.mocks else contextlib.nullcontext():
+        with contextlib.ExitStack() as stack:
+            if planned.case.mocks:
+                stack.enter_context(mocked_tools(planned.case))
+            if self.scoring.fresh_for:
+                stack.enter_context(judged_afresh(f"{self.scoring.fresh_for} {planned.position}"))
             scores, notes = await score(planned, answer, self.scoring)
         if reused:
             scores = with_masked_note(scores, answer.replies)
