@@ -127,12 +127,29 @@ def test_a_suite_that_fails_less_than_usual_is_told() -> None:
 
 
 @pytest.mark.parametrize("past", [None, BaselineRecord(0, 0)])
-def test_a_case_without_a_past_takes_no_part(past: BaselineRecord | None) -> None:
+def test_a_case_without_a_past_never_regresses_and_runs_five_times_if_it_fails(past: BaselineRecord | None) -> None:
     report = drive(new_gate({**suite(), "fresh": past}), lambda case: case != "fresh")
 
     assert finding(report, "fresh").status is CaseStatus.NEW
     assert report.verdict is GateVerdict.NO_REGRESSION
-    assert report.extra_trials == 0
+    assert report.extra_trials == 4
+
+
+def test_an_outage_of_the_first_round_is_no_evidence() -> None:
+    """Four of ten cases fail in the first round only."""
+    red = 0
+    for seed in range(40):
+        rng = random.Random(seed)
+        pasts: dict[str, BaselineRecord | None] = {f"case-{at}": BaselineRecord(10, 10) for at in range(50)}
+        seen: set[str] = set()
+
+        def recovering(case: str, rng: random.Random = rng, seen: set[str] = seen) -> bool:
+            is_first = case not in seen
+            seen.add(case)
+            return not (is_first and rng.random() < 0.4)
+
+        red += drive(new_gate(pasts), recovering).verdict is GateVerdict.REGRESSION
+    assert red == 0
 
 
 @pytest.mark.parametrize("pasts", [{}, {"fresh": None}])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
 from proctor.agents.reply import Reply
 from proctor.cases.identity import CaseAddress
 from proctor.cases.suite import Case, Criteria, Turn
@@ -107,11 +109,27 @@ def test_a_suspect_that_only_errs_is_an_error_and_no_regression() -> None:
 
 def test_a_new_case_is_held_to_the_criteria_of_its_suite() -> None:
     new = ("desk", "new")
-    found, _ = gated({**DESK, new: None}, lambda case, number: FAILED if case == new else PASSED)
+    found, run = gated({**DESK, new: None}, lambda case, number: FAILED if case == new else PASSED)
 
-    assert found.verdict is GateVerdict.REGRESSION
-    assert found.reason.startswith("failed without a baseline: new")
+    assert found.verdict is GateVerdict.NEW_CASE_FAILS and found.outcome is FAILED
+    assert found.reason.startswith("new and failing: new")
     assert found.cases[-1].no_baseline_because == "the case is new"
+    assert sum(summary.case_id == "new" for summary in run.summaries) == 5
+
+
+@pytest.mark.parametrize(
+    ("passing", "expected"),
+    [
+        ({2, 3, 4, 5}, GateVerdict.NO_REGRESSION),
+        ({2, 5}, GateVerdict.INCONCLUSIVE),
+        (set(), GateVerdict.NEW_CASE_FAILS),
+    ],
+)
+def test_a_new_case_that_fails_once_is_judged_by_five_trials(passing: set[int], expected: GateVerdict) -> None:
+    new = ("desk", "new")
+    answers = {number: PASSED if number in passing else FAILED for number in range(1, 6)}
+    found, _ = gated({**DESK, new: None}, lambda case, number: answers[number] if case == new else PASSED)
+    assert found.verdict is expected
 
 
 def test_a_case_in_quarantine_is_reported_and_not_run_again() -> None:
@@ -127,8 +145,8 @@ def test_a_resumed_run_goes_on_from_the_trials_it_has() -> None:
     whole, run = gated(DESK, lambda case, number: FAILED if case[1] == "case-3" else PASSED)
     baselines = {address: baseline(address, record) for address, record in DESK.items()}
     session = GateSession(baselines, GateSettings(), source="desk.baseline.jsonl")
-    gone = TrialSummary.of(trial(("desk", "a case that was removed"), 1, FAILED))
-    session.record_stored([gone, *reversed(run.summaries)])
+    gone = trial(("desk", "a case that was removed"), 1, FAILED)
+    session.record_stored([gone, *reversed(run.trials)])
 
     assert session.next_trials() == []
     assert session.result(run).cases == whole.cases

@@ -67,6 +67,7 @@ def test_stores_and_reports_keep_their_words() -> None:
     assert set(refund) == {
         *("suite", "case", "standing", "first", "past_trials", "past_passes", "no_past", "fresh_trials"),
         *("fresh_passes", "errors", "p_value", "by_score", "usual_score", "score", "needed", "divergence"),
+        *("old_trials", "old_passes"),
     }
 
 
@@ -74,7 +75,7 @@ def test_stores_and_reports_keep_their_words() -> None:
     "change",
     [
         lambda data: data.clear(),
-        lambda data: data.update(verdict="world_changed"),
+        lambda data: data.update(verdict="cursed"),
         lambda data: data["cases"][0].update(standing="doubled"),
         lambda data: data["suites"][0].update(verdict="unheard of"),
     ],

@@ -14,7 +14,7 @@ import json
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from proctor.base.json_data import Json, to_text
 from proctor.cases.formats.loading import BASELINE_SUFFIX
 from proctor.cases.identity import CaseAddress, content_key
 from proctor.gate.beliefs import BaselineRecord
+from proctor.gate.other_days import Counts
 from proctor.results.gate_result import CaseStatus
 from proctor.results.run import Run, RunStatus
 from proctor.results.score import Outcome
@@ -132,6 +133,8 @@ class CaseBaseline:
     """Why there is no record: the case is new, or something about it changed."""
     runs: tuple[str, ...] = ()
     """The runs that the record sums up, the latest last."""
+    counts_by_run: Mapping[str, Counts] = field(default_factory=dict)
+    """Passes and trials in each of them."""
     since: str = ""
     """The run with which the case restarted; empty if it never did."""
     score: SampleStats | None = None
@@ -204,6 +207,7 @@ class Baseline:
             identity,
             record,
             runs=tuple(line.run for line in lines),
+            counts_by_run={line.run: Counts(line.passes, line.trials) for line in lines},
             since=lines[-1].since,
             score=score,
             seconds=SampleStats.pooled(line.seconds for line in lines),

@@ -16,8 +16,7 @@ Why not simply repeat every failed case five times and call it regressed if it f
 cases and many looks, some unchanged flaky case will do that on most days. `_decide` therefore uses a step-down test:
 the suspect with the highest score is compared with what any of the suspects would reach by chance; if it is proven, it
 leaves the group, and the next one is compared with the rest. The constants below say how alpha is spent. The tests are
-behind `CaseTest` and `SuiteTest`, created by `_case_test` and `_suite_test`; a test with two versions of the agent
-would be chosen there.
+behind `CaseTest` and `SuiteTest`. `two_arm` is the gate for two versions of an agent.
 """
 
 from __future__ import annotations
@@ -29,6 +28,7 @@ from typing import NamedTuple
 
 from proctor.cases.identity import CaseAddress
 from proctor.gate.beliefs import ANY_RATE, BaselineRecord, SuitePrior
+from proctor.gate.new_cases import needs_another_trial
 from proctor.gate.settings import SUITE_TEST_SHARES, GateSettings
 from proctor.gate.suite_test import BaselineSuiteTest, CaseCounts, SuiteTest
 from proctor.gate.suspect_test import (
@@ -155,8 +155,8 @@ class Gate:
         progress.passed.append(passed)
         progress.within_usual.append(within_usual)
 
-    def attempts(self, case: CaseAddress) -> int:
-        """How many trials of the case were recorded, errors included."""
+    def attempts(self, case: CaseAddress, arm: str = NEW_ARM) -> int:
+        """How many trials of the case were recorded, errors included. This gate runs one version only."""
         return self._cases[case].attempts
 
     def next_trials(self) -> list[TrialRequest]:
@@ -166,7 +166,7 @@ class Gate:
         if first := [TrialRequest(case) for case, progress in self._gated.items() if not progress.attempts]:
             return first
         self._decide()
-        requests = self._suspect_trials() or self._suite_round()
+        requests = self._suspect_trials() + self._new_case_trials() or self._suite_round()
         if requests and self.settings.budget is not None:
             left = self.settings.budget - self._extra_trials
             if left <= 0:
@@ -277,6 +277,13 @@ class Gate:
             and progress.attempts <= self.settings.max_trials
         ]
         return [TrialRequest(case, arm) for *_, case, arms in sorted(candidates) for arm in arms]
+
+    def _new_case_trials(self) -> list[TrialRequest]:
+        return [
+            TrialRequest(case)
+            for case, progress in self._gated.items()
+            if progress.status is CaseStatus.NEW and needs_another_trial(progress.passed, progress.attempts)
+        ]
 
     def _suite_round(self) -> list[TrialRequest]:
         """The next round of the whole suite, while its test is in doubt and no single case has regressed.

@@ -1,4 +1,4 @@
-"""How believable it is that all pass rates of a suite dropped. This leads the search for such a drop; it proves nothing.
+"""How believable it is that all pass rates of a suite dropped. It leads the search for such a drop and proves nothing.
 
 Running the whole suite on both versions again and again would find every drop, at many trials per case. So after each
 round the gate asks: how much better does "every rate is lower by ten points" explain the outcomes so far than "nothing

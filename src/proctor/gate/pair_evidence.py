@@ -97,9 +97,7 @@ class DropEvidence:
     def value(self) -> float:
         some = math.fsum(math.log1p(SOME_CASES * math.expm1(min(log, MAX_LOG))) for log in self._by_case.values())
         logs = [*self._totals, some]
-        return math.fsum(
-            stake * math.exp(min(log, MAX_LOG)) for stake, log in zip(DROP_STAKES, logs, strict=True)
-        )
+        return math.fsum(stake * math.exp(min(log, MAX_LOG)) for stake, log in zip(DROP_STAKES, logs, strict=True))
 
 
 def drop_bets(rate: float) -> list[Bet]:

@@ -9,10 +9,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from proctor.base.json_data import fingerprint, to_json
 from proctor.cases.identity import CaseAddress, question_key
 from proctor.gate.baseline import CaseBaseline, trial_score
 from proctor.gate.decision import Gate, TrialRequest
+from proctor.gate.new_cases import new_cases_verdict
+from proctor.gate.other_days import Counts
 from proctor.gate.settings import GateSettings
+from proctor.gate.two_arm import TwoArmGate
 from proctor.gate.verdict import overall_verdict
 from proctor.results.comparison.alignment import most_similar_trials
 from proctor.results.comparison.divergence import Divergence
@@ -21,7 +25,7 @@ from proctor.results.run import Run
 from proctor.results.score import Outcome
 from proctor.results.store.store import Store
 from proctor.results.trial import Trial, TrialSummary
-from proctor.results.verdict import SuiteVerdict, suite_verdict
+from proctor.results.verdict import SuiteVerdict
 
 PASSING_TRIALS = 5
 """How many stored passing trials of a case are compared with a failing one, to find the most similar."""
@@ -36,39 +40,49 @@ class GateSession:
         settings: GateSettings,
         *,
         source: str = "",
+        run_id: str = "",
         quarantined: Collection[CaseAddress] = (),
         store: Store | None = None,
     ) -> None:
         """`baselines` has the baseline of every case of the run, in the order of reports; `source` says where they were
-        read from. `store` is searched for passing trials to compare failing ones with.
+        read from. `store` is searched for passing trials to compare failing ones with. With two versions, `run_id`
+        fixes the random order of trials, so that a resumed run continues with the same.
         """
         self._baselines = baselines
         self._source = source
         self._store = store
         records = {case: baseline.record for case, baseline in baselines.items()}
-        self._gate = Gate(records, settings, quarantined)
+        self._gate: Gate | TwoArmGate
+        if settings.against is None:
+            self._gate = Gate(records, settings, quarantined)
+        else:
+            runs = _recorded_runs(baselines)
+            self._gate = TwoArmGate(records, settings, quarantined, recorded_runs=runs, seed=run_id)
 
-    def record_stored(self, summaries: Iterable[TrialSummary]) -> None:
+    def record_stored(self, trials: Iterable[Trial]) -> None:
         """Count the trials that a resumed run already has."""
-        for summary in sorted(summaries, key=lambda item: item.number):
-            self._record(summary)
+        for trial in sorted(trials, key=lambda item: item.number):
+            self.record(trial)
 
     def record(self, trial: Trial) -> None:
         """Count a finished trial."""
-        self._record(TrialSummary.of(trial))
-
-    def _record(self, trial: TrialSummary) -> None:
-        case = (trial.suite, trial.case_id)
-        if case in self._baselines:  # a resumed run may have trials of cases that were removed
-            self._gate.record(case, trial.outcome, trial_score(trial), trial.arm or NEW_ARM)
+        case = (trial.suite, trial.case.id)
+        if case not in self._baselines:  # a resumed run may have trials of cases that were removed
+            return
+        score, arm = trial_score(TrialSummary.of(trial)), trial.arm or NEW_ARM
+        if isinstance(self._gate, TwoArmGate):
+            answer = fingerprint([[reply.text, to_json(reply.tool_calls)] for reply in trial.replies])
+            self._gate.record(case, trial.outcome, score, arm, answer=answer, is_new=not trial.reused)
+        else:
+            self._gate.record(case, trial.outcome, score, arm)
 
     def next_trials(self) -> list[TrialRequest]:
         """The next round of trials; empty when the gate has decided."""
         return self._gate.next_trials()
 
-    def attempts(self, case: CaseAddress) -> int:
-        """How many trials of a case were counted so far, errors included."""
-        return self._gate.attempts(case)
+    def attempts(self, case: CaseAddress, arm: str = NEW_ARM) -> int:
+        """How many trials of a case were counted so far for an arm, errors included."""
+        return self._gate.attempts(case, arm)
 
     def stop(self, reason: str) -> None:
         """End the gate early; the result uses the trials so far."""
@@ -117,10 +131,19 @@ class GateSession:
         return [trial for trial in stored if question_key(trial.case) == question]
 
 
+def _recorded_runs(baselines: Mapping[CaseAddress, CaseBaseline]) -> list[dict[CaseAddress, Counts]]:
+    """The runs of the baseline, each with the counts of its cases."""
+    runs: dict[str, dict[CaseAddress, Counts]] = {}
+    for address, baseline in baselines.items():
+        for run, counts in baseline.counts_by_run.items():
+            runs.setdefault(run, {})[address] = counts
+    return list(runs.values())
+
+
 def _verdicts_on(cases: Collection[CaseAddress], run: Run) -> list[SuiteVerdict]:
     """The verdict of each suite's own criteria on these cases alone."""
     verdicts = []
     for info in run.suites:
         own = [trial for trial in run.summaries if trial.suite == info.name and (trial.suite, trial.case_id) in cases]
-        verdicts.append(suite_verdict(replace(info, planned=len(own)), own))
+        verdicts.append(new_cases_verdict(info, own))
     return verdicts

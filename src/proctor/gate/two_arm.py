@@ -92,7 +92,7 @@ class Effort:
 
 
 LEAN, THOROUGH = Effort(1.0, 0.05, 0.3), Effort(0.10, 0.04, 0.7)
-WITHOUT_BASELINE = Effort(0.20, 0.05, 0.3)
+WITHOUT_BASELINE = Effort(0.15, 0.045, 0.3)
 """`THOROUGH` if the recorded runs show that days differ."""
 
 
@@ -219,7 +219,9 @@ class TwoArmGate:
         """
         side = self._cases[case].arms[arm]
         side.outcomes.append(outcome)
-        side.passed.append(outcome is Outcome.PASSED if is_new and outcome in (Outcome.PASSED, Outcome.FAILED) else None)
+        side.passed.append(
+            outcome is Outcome.PASSED if is_new and outcome in (Outcome.PASSED, Outcome.FAILED) else None
+        )
         side.scores.append(score)
         side.answers.append(answer)
 
@@ -373,9 +375,7 @@ class TwoArmGate:
         if asked < 2 or not all(case.repeats_itself for case in suspects):
             return False
         broken = [case for case in suspects if case.only_new_fails]
-        never_failed = all(
-            case.recorded_at_least(1.0) and case.recorded.trials >= FEW_RECORDED for case in broken
-        )
+        never_failed = all(case.recorded_at_least(1.0) and case.recorded.trials >= FEW_RECORDED for case in broken)
         if not broken or (len(broken) < 2 and not never_failed and asked < 3):
             return False
         for case in suspects:
@@ -446,9 +446,7 @@ class TwoArmGate:
         return sum(pair is not None for pair in pairs.values()) / len(pairs)
 
     def _counts_for_model(self, case: _Case) -> CaseCounts:
-        counts = case.counts._replace(
-            baseline_passes=case.recorded.passes, baseline_failures=case.recorded.failures
-        )
+        counts = case.counts._replace(baseline_passes=case.recorded.passes, baseline_failures=case.recorded.failures)
         # The old version did not run beside the first trial, so it counts only until a whole round has run.
         if not any(case.whole_counts):
             counts = counts._replace(

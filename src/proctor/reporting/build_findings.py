@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TextIO
 
 from proctor.base.json_data import Json
-from proctor.gate.verdict import case_text, suite_wide_text
+from proctor.gate.verdict import case_text, suite_wide_text, world_text
 from proctor.reporting.failing_cases import case_positions_in, failing_cases
 from proctor.reporting.terminal.screen import escape_control
 from proctor.reporting.wording import plural
@@ -41,9 +41,11 @@ STATUS_OUTCOMES = {
     CaseStatus.UNDECIDED: Outcome.PENDING,
     CaseStatus.IMPROVED: Outcome.PASSED,
     CaseStatus.UNMEASURED: Outcome.ERROR,
+    CaseStatus.FAILS_ON_BOTH: Outcome.PENDING,
 }
 GATE_VERDICT_LABELS = {
     GateVerdict.REGRESSION: "REGRESSION",
+    GateVerdict.NEW_CASE_FAILS: "A NEW CASE FAILS",
     GateVerdict.NO_REGRESSION: "NO REGRESSION",
     GateVerdict.WORLD_CHANGED: "THE WORLD CHANGED",
     GateVerdict.INCONCLUSIVE: "INCONCLUSIVE",
@@ -68,7 +70,8 @@ def gate_lines(run: Run) -> list[GateLine]:
     order = list(STATUS_LABELS)
     cases = sorted((case for case in gate.cases if case.is_notable), key=lambda case: order.index(case.status))
     lines = [
-        GateLine(STATUS_LABELS[case.status], gate_case_text(case), STATUS_OUTCOMES.get(case.status)) for case in cases
+        GateLine(STATUS_LABELS[case.status], gate_case_text(gate, case), STATUS_OUTCOMES.get(case.status))
+        for case in cases
     ]
     if len(lines) > MAX_GATE_CASES:
         rest = plural(len(lines) - MAX_GATE_CASES, "more case")
@@ -79,6 +82,8 @@ def gate_lines(run: Run) -> list[GateLine]:
         GateLine("no baseline", f"{plural(count, 'case')}: {reason}")
         for reason, count in _missing_baselines(gate).items()
     ]
+    if gate.against:
+        lines += _two_version_lines(gate)
     lines.append(GateLine("baseline", gate_effort_text(gate)))
     return lines
 
@@ -90,9 +95,27 @@ def gate_effort_text(gate: GateResult) -> str:
     return f"{gate.baseline}; {extra}; false-alarm rate at most {100 * gate.alpha:g}%{stopped}"
 
 
-def gate_case_text(case: GatedCaseResult) -> str:
-    """What the gate found about a case, and where its conversation first differs from one of the baseline."""
-    text = case_text(case)
+def _two_version_lines(gate: GateResult) -> list[GateLine]:
+    """What to know about a comparison of two versions."""
+    lines = []
+    if gate.world is not None:
+        lines.append(GateLine("world", world_text(gate), Outcome.PENDING))
+    if not gate.answers_vary:
+        lines.append(
+            GateLine("answers", "both versions repeat their answers word for word, so one confirming pair decided")
+        )
+    if gate.looks_cached:
+        note = "answers repeat word for word although they vary in the baseline; a cache would make the verdict wrong"
+        lines.append(GateLine("cached?", note, Outcome.PENDING))
+    if gate.suite_wide.rounds:
+        lines.append(GateLine("searched", f"for a drop of all pass rates by {100 * gate.visible_drop:.0f} points"))
+    lines.append(GateLine("against", f"{gate.against}, side by side in random order"))
+    return lines
+
+
+def gate_case_text(gate: GateResult, case: GatedCaseResult) -> str:
+    """What the gate found about a case, and where its conversation first differs from one that passed."""
+    text = case_text(case, gate.against)
     return text if case.divergence is None else f"{text}; diverges at {case.divergence}"
 
 
@@ -199,8 +222,10 @@ def _failing_cases(run: Run, verdict: RunVerdict) -> dict[tuple[str, str], tuple
 
 def _gate_findings(run: Run) -> dict[tuple[str, str], tuple[str, bool]]:
     """By suite and id: what the gate says about cases that look worse, and whether it could not decide."""
-    cases = () if run.gate is None else run.gate.with_status(CaseStatus.REGRESSED, CaseStatus.UNDECIDED)
-    return {case.address: (case_text(case), case.status == CaseStatus.UNDECIDED) for case in cases}
+    if run.gate is None:
+        return {}
+    against, cases = run.gate.against, run.gate.with_status(CaseStatus.REGRESSED, CaseStatus.UNDECIDED)
+    return {case.address: (case_text(case, against), case.status == CaseStatus.UNDECIDED) for case in cases}
 
 
 def _reasons(run: Run, verdict: RunVerdict, addresses: set[tuple[str, str]]) -> dict[tuple[str, str], str]:

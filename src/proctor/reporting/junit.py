@@ -105,7 +105,9 @@ def _properties(run: Run, info: SuiteInfo, suite_verdict: SuiteVerdict) -> list[
     if run.gate is not None:
         properties.append(("proctor.gate", f"{run.gate.verdict}: {run.gate.reason}"))
         cases = (case for case in run.gate.cases if case.suite == info.name and case.is_notable)
-        properties += [(f"proctor.gate.{case.case}", f"{case.status}: {gate_case_text(case)}") for case in cases]
+        properties += [
+            (f"proctor.gate.{case.case}", f"{case.status}: {gate_case_text(run.gate, case)}") for case in cases
+        ]
     properties += [
         (f"proctor.score.{item.evaluator}", str(item.scores)) for item in suite_verdict.evaluators if item.scores
     ]

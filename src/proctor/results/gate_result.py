@@ -26,6 +26,8 @@ class GateVerdict(StrEnum):
     """The gate's verdict on a run or a suite, the worst first."""
 
     REGRESSION = "regression"
+    NEW_CASE_FAILS = "new_case_fails"
+    """Cases without a baseline do not meet the criteria of their suite."""
     ERROR = "error"
     INCONCLUSIVE = "inconclusive"
     WORLD_CHANGED = "world_changed"
@@ -40,6 +42,7 @@ class GateVerdict(StrEnum):
 
 _OUTCOMES = {
     GateVerdict.REGRESSION: Outcome.FAILED,
+    GateVerdict.NEW_CASE_FAILS: Outcome.FAILED,
     GateVerdict.ERROR: Outcome.ERROR,
     GateVerdict.INCONCLUSIVE: Outcome.PENDING,
     GateVerdict.WORLD_CHANGED: Outcome.PASSED,

@@ -212,7 +212,7 @@ class Execution:
         if open_run.store is not None and open_run.stored:
             self._writer.summaries.extend(open_run.store.summaries(open_run.run.no))
             if self._gate is not None:
-                self._gate.record_stored(self._writer.summaries)
+                self._gate.record_stored(self._writer.trials())
         run = open_run.run
         run.suites = tuple(item.info for item in self._plan.suites)
         run.summaries, run.trials = self._writer.summaries, self._writer.trials()

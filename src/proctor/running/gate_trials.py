@@ -43,12 +43,16 @@ def _follow_up(planned: PlannedTrial, number: int) -> PlannedTrial:
 
 
 def gate_session(
-    plan: Plan, settings: GateSettings, baselines: tuple[dict[CaseAddress, CaseBaseline], str], store: Store | None
+    plan: Plan,
+    settings: GateSettings,
+    baselines: tuple[dict[CaseAddress, CaseBaseline], str],
+    store: Store | None,
+    run_id: str,
 ) -> GateSession:
     """The gate of a run; `baselines` is what `baselines_for` returns for the plan."""
     quarantined = {(item.suite.name, case.case) for item in plan.suites for case in item.quarantined}
     records, source = baselines
-    return GateSession(records, settings, source=source, quarantined=quarantined, store=store)
+    return GateSession(records, settings, source=source, run_id=run_id, quarantined=quarantined, store=store)
 
 
 def baselines_for(

@@ -116,11 +116,11 @@ async def _run(request: RunRequest, listener: Listener | None) -> tuple[Run, Run
             from proctor.running.isolation import isolated_plan  # needed only with --isolate
 
             plan = stack.enter_context(isolated_plan(plan))
-        session = (
-            None if gate is None or baselines is None else _gate_trials().gate_session(plan, gate, baselines, store)
-        )
         open_run = _open_run(plan, request, store)
         stack.enter_context(finish_run_on_exit(open_run))
+        session = None
+        if gate is not None and baselines is not None:
+            session = _gate_trials().gate_session(plan, gate, baselines, store, open_run.run.id)
         earlier = _earlier_answers(request, store, open_run)
         return await execute(plan, options, open_run, listener=listener, earlier=earlier, gate=session)
 
