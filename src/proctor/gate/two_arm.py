@@ -7,7 +7,7 @@
     gate.result().verdict
 
 The new version runs every case once. A case that fails is a *suspect*, unless it failed in most trials of the baseline;
-the failure that made it one is no evidence against it. Suspects then run in *pairs*, on the new and on the old version
+the failure that made it one does not count as evidence. Suspects then run in *pairs*, on the new and on the old version
 in the same minutes, and each pair moves the evidence (`pair_evidence`). A suspect is regressed when its evidence
 reaches a bar that accounts for all suspects, cleared when it falls low, and otherwise stops at a limit of pairs. Then,
 while a drop of all rates is still believable (`drop_model`), the whole suite runs in pairs, half of it at a time, with
@@ -103,7 +103,7 @@ class _Arm:
     outcomes: list[Outcome] = field(default_factory=list)
     """All trials, errors included."""
     passed: list[bool | None] = field(default_factory=list)
-    """Whether each passed; `None` if it is no evidence: an error, or an answer that is not new."""
+    """Whether each passed; `None` if it does not count as evidence: an error, or an answer that is not new."""
     scores: list[float | None] = field(default_factory=list)
     answers: list[str | None] = field(default_factory=list)
     """What identifies each answer; `None` if it is not known."""
