@@ -46,7 +46,7 @@ def test_the_first_page_lists_every_run_with_its_verdict_and_a_trend(client: htt
     assert "after the change" in text
     assert "75.0%" in text  # of the first run
     assert 'aria-label="Pass rate over 2 runs' in text
-    assert f'<a href="/runs/{FIRST}" aria-label="75%' in text
+    assert f'<a href="/runs/{FIRST}" aria-label="75.0% of 4 cases' in text
 
 
 def test_a_run_shows_failures_first_and_repeats_together(client: httpx2.Client) -> None:

@@ -11,7 +11,7 @@ from proctor.judging.judge import is_rule_based
 from proctor.reporting.explain import FULL, Fact
 from proctor.reporting.terminal.facts import print_facts
 from proctor.reporting.terminal.screen import Screen
-from proctor.reporting.wording import LABELS, STYLES, money, plural, trial_name
+from proctor.reporting.wording import LABELS, STYLES, money, plural, rate_text, trial_name
 from proctor.results.judge_calibration import Correction, corrections, uncalibrated_judges
 from proctor.results.judge_usage import JudgeSummary, judge_calls, judge_details, judge_name, simulated_user_details
 from proctor.results.reasons import score_value
@@ -239,7 +239,7 @@ def _steps_texts(run: Run) -> list[str]:
 
 def correction_text(item: Correction) -> str:
     """The observed pass rate, and the pass rate corrected for the judge's known mistakes."""
-    observed = f"{item.evaluator} at threshold {item.threshold:g} passed {item.observed.mean:.1%}"
+    observed = f"{item.evaluator} at threshold {item.threshold:g} passed {rate_text(item.observed)}"
     source = f"the agreement of {item.judge} with people on {plural(item.rows, 'row')}"
     rate = item.corrected
     if rate.value is None:

@@ -92,9 +92,20 @@ def money(dollars: float, *, estimated: bool = False) -> str:
     return (f"${dollars:,.2f}" if dollars >= 1 or dollars == 0 else f"${dollars:.4f}") + note
 
 
+def rate_text(rate: Estimate, noun: str = "case") -> str:
+    """A share with what it is a share of: `87.5% of 48 cases`. Without that, it seems to contradict other counts."""
+    return f"{rate.mean:.1%} of {plural(rate.count, noun)}"
+
+
 def pass_rate_text(rate: Estimate) -> str:
-    """A pass rate with its 95% interval: `66.7% [20.8%, 93.9%]`."""
-    return f"{rate.mean:.1%} [{rate.low:.1%}, {rate.high:.1%}]"
+    """A pass rate with its 95% interval: `66.7% of 3 cases [20.8%, 93.9%]`. Cases that neither passed nor failed do
+    not count."""
+    return f"{rate_text(rate)} {interval_text(rate)}"
+
+
+def interval_text(rate: Estimate) -> str:
+    """The 95% interval of a share: `[20.8%, 93.9%]`."""
+    return f"[{rate.low:.1%}, {rate.high:.1%}]"
 
 
 def reliability_text(items: Sequence[Reliability], limit: int = 10) -> str:

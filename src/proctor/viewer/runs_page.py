@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from proctor.reporting.html.run_view import agents_text
 from proctor.reporting.plots import LinePlot, PlotPoint, line_plot
-from proctor.reporting.wording import duration, money
+from proctor.reporting.wording import duration, money, pass_rate_text
 from proctor.results.run import Run, RunStatus
 from proctor.results.score import Outcome
 from proctor.results.statistics import Estimate, share_of
@@ -178,8 +178,7 @@ def _rate_points(items: Sequence[tuple[ListedRun, SuiteTotals]]) -> list[PlotPoi
     points = []
     for item, totals in items:
         if (rate := totals.rate) is not None:
-            text = f"{rate.mean:.0%} [{rate.low:.0%}, {rate.high:.0%}]"
-            points.append(_point(item, rate.mean, text, rate.low, rate.high))
+            points.append(_point(item, rate.mean, pass_rate_text(rate), rate.low, rate.high))
     return points
 
 

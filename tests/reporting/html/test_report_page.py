@@ -158,7 +158,7 @@ def test_the_verdict_comes_first_with_its_reason() -> None:
 def test_each_suite_tells_counts_pass_rate_with_interval_and_reliability() -> None:
     words = page(trial("a"), trial("a", FAILED, number=2), trial("b"), trial("b", number=2)).words
 
-    assert "50.0% pass rate of 2 cases, 95 % interval [9.5%, 90.5%]" in words
+    assert "50.0% of 2 cases that passed or failed, 95 % interval [9.5%, 90.5%]" in words
     assert "pass^20.50 all 2 trials pass" in words
     assert "pass@21.00 at least one passes" in words
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from proctor.base.json_data import Json, to_json
 from proctor.reporting.terminal.screen import escape_control
-from proctor.reporting.wording import OUTCOME_STYLES, duration, money, plural, utc_time
+from proctor.reporting.wording import OUTCOME_STYLES, duration, interval_text, money, plural, rate_text, utc_time
 from proctor.results.score import Outcome
 
 if TYPE_CHECKING:
@@ -107,5 +107,7 @@ _GLOBALS: Mapping[str, Any] = {
     "OUTCOME_STYLES": OUTCOME_STYLES,
     "Outcome": Outcome,
     "plural": plural,
+    "rate_text": rate_text,
+    "interval_text": interval_text,
     "asset": _asset_markup,
 }

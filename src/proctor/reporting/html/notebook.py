@@ -11,8 +11,10 @@ from typing import Any
 
 from proctor.reporting import explain
 from proctor.reporting.comparison_report import comparison_view
+from proctor.reporting.failing_cases import FAILED_OR_ERROR
 from proctor.reporting.html import environment
 from proctor.reporting.html.run_view import NamedValue
+from proctor.reporting.pending_cases import pending_cases
 from proctor.reporting.wording import counts_text, duration, money, pass_rate_text, trial_name
 from proctor.results.comparison.comparison import Comparison
 from proctor.results.run import Run
@@ -26,7 +28,6 @@ MAX_FAILURES = 10
 FEW_TRIALS = 200
 """With at most this many trials, the progress bar is redrawn after each; with more, a few times per second."""
 SECONDS_BETWEEN_UPDATES = 0.2
-NOT_PASSED = (Outcome.FAILED, Outcome.ERROR, Outcome.PENDING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +65,7 @@ def run_html(run: Run) -> str:
         suites=[_suite_table(suite, trials) for suite in run_verdict.suites],
         failures=failures,
         more_failures=more,
+        pending=pending_cases(run, run_verdict),
     )
 
 
@@ -100,18 +102,22 @@ def _mean_score(trials: Sequence[TrialSummary], name: str) -> ScoreCell:
 
 
 def _failures(run: Run) -> tuple[list[tuple[Outcome, str, list[explain.Fact]]], int]:
-    """One trial of each of the first cases that did not pass, explained as on a terminal; and how many more."""
-    first: dict[tuple[str, str], int] = {}
-    for summary in run.summaries:
-        if summary.outcome in NOT_PASSED:
-            first.setdefault((summary.suite, summary.case_id), summary.position)
-    positions = set(list(first.values())[:MAX_FAILURES])
+    """One trial of each of the worst cases that did not pass, explained as on a terminal; and how many more.
+
+    Failures come before errors. Pending cases are listed once, not explained one by one.
+    """
+    first: dict[tuple[str, str], TrialSummary] = {}
+    for summary in sorted(run.summaries, key=lambda summary: (summary.outcome.rank, summary.position)):
+        if summary.outcome in FAILED_OR_ERROR:
+            first.setdefault((summary.suite, summary.case_id), summary)
+    positions = [summary.position for summary in list(first.values())[:MAX_FAILURES]]
     failures = [
-        (trial.outcome, trial_name(trial.case.id, trial.number), explain.explain(trial))
+        (trial.position, (trial.outcome, trial_name(trial.case.id, trial.number), explain.explain(trial)))
         for trial in (run.trials if positions else ())
         if trial.position in positions
     ]
-    return failures, len(first) - len(positions)
+    failures.sort(key=lambda item: positions.index(item[0]))
+    return [view for _, view in failures], len(first) - len(positions)
 
 
 def comparison_html(comparison: Comparison) -> str:

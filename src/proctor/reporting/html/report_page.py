@@ -21,6 +21,7 @@ from proctor.reporting.html.run_view import (
     suite_cards,
 )
 from proctor.reporting.html.trial_view import TrialView, anchor, trial_view
+from proctor.reporting.pending_cases import pending_cases
 from proctor.reporting.plots import distribution_plots
 from proctor.reporting.wording import counts_text, duration, money, suites_with_trials, utc_time
 from proctor.results.run import Run
@@ -51,6 +52,7 @@ def write(run: Run, verdict: RunVerdict, out: TextIO) -> None:
         gate=gate_view(run),
         suites=suite_cards(run, verdict),
         failures=failure_views(run, verdict, link),
+        pending=pending_cases(run, verdict),
         compared_agents=agents_view(run),
         evaluators=evaluator_views(run, verdict),
         several_suites=len(verdict.suites) > 1,

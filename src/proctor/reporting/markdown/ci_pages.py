@@ -27,7 +27,7 @@ from proctor.reporting.comparison_report import (
 from proctor.reporting.failing_cases import FailingCase, failing_cases
 from proctor.reporting.html.trial_view import anchor
 from proctor.reporting.markdown.escaping import code, inline, row, table_head
-from proctor.reporting.markdown.report import case_title, write_gate
+from proctor.reporting.markdown.report import case_title, write_gate, write_pending
 from proctor.reporting.wording import BADGES, counts_text, duration, money, pass_rate_text, plural
 from proctor.results.comparison.comparison import CaseChange, Change, Comparison, p_text
 from proctor.results.run import Run
@@ -276,6 +276,7 @@ def write_step_summary(run: Run, verdict: RunVerdict, out: TextIO) -> None:
     _write_suites(verdict, out)
     write_gate(run, verdict, out)
     _write_failures(run, verdict, out)
+    write_pending(run, verdict, out)
 
 
 def _totals(run: Run, verdict: RunVerdict) -> str:

@@ -25,6 +25,7 @@ from proctor.reporting.explain import (
 from proctor.reporting.failing_cases import FAILED_OR_ERROR, FailingCase, ReasonCounter, trials_text
 from proctor.reporting.judge_report import judge_caveats, judge_lines
 from proctor.reporting.markdown.escaping import code, fence, inline, row, table_head
+from proctor.reporting.pending_cases import pending_cases
 from proctor.reporting.wording import (
     BADGES,
     counts_text,
@@ -215,6 +216,7 @@ def write(run: Run, verdict: RunVerdict, out: TextIO) -> None:
     _write_header(run, verdict, out)
     _write_summary(run, verdict, out)
     write_gate(run, verdict, out)
+    write_pending(run, verdict, out)
     _write_means(run, verdict, out)
     if run.compares_agents:
         write_agents_markdown(run, out)
@@ -265,10 +267,7 @@ def _write_summary(run: Run, verdict: RunVerdict, out: TextIO) -> None:
         out.write(row(title, f"{verdict.counts.get(outcome, 0):,}"))
     for suite in verdict.suites:
         title = "Pass rate" if len(verdict.suites) == 1 else f"Pass rate of {inline(suite.name)}"
-        rate = "–"
-        if suite.pass_rate is not None:
-            rate = f"{pass_rate_text(suite.pass_rate)} of {plural(suite.pass_rate.count, 'case')}"
-        out.write(row(title, rate))
+        out.write(row(title, "–" if suite.pass_rate is None else pass_rate_text(suite.pass_rate)))
     if run.finished_at is not None:
         out.write(row("Duration", duration(max(0.0, run.finished_at - run.started_at) * 1000)))
     out.write(row("Agent time", duration(sum(summary.duration_ms for summary in run.summaries))))
@@ -311,6 +310,21 @@ def write_gate(run: Run, verdict: RunVerdict, out: TextIO) -> None:
             notes.append(f"- {inline(f'{info.name}/{item.case}')}: {inline(text)}\n")
     if notes:
         out.write("### Flaky cases and quarantine\n\n" + "".join(notes) + "\n")
+
+
+MAX_PENDING_NAMES = 50
+
+
+def write_pending(run: Run, verdict: RunVerdict, out: TextIO) -> None:
+    """Write the cases that wait for a person or a model, once why, and the commands that settle them."""
+    if (pending := pending_cases(run, verdict)) is None:
+        return
+    out.write(f"### Pending ({len(pending.names):,})\n\n")
+    out.writelines(f"- To {what}: {code(command)}\n" for what, command in pending.commands)
+    out.writelines(f"- {inline(reason)}\n" for reason in pending.reasons)
+    names = ", ".join(inline(name, 120) for name in pending.names[:MAX_PENDING_NAMES])
+    more = len(pending.names) - MAX_PENDING_NAMES
+    out.write(f"\n{names}{f' and {more:,} more' if more > 0 else ''}\n\n")
 
 
 def _write_means(run: Run, verdict: RunVerdict, out: TextIO) -> None:

@@ -12,7 +12,7 @@ from proctor.reporting.terminal.facts import INDENT, print_facts
 from proctor.reporting.terminal.run_text import NameColumn, WarningFilter, line_start
 from proctor.reporting.terminal.screen import Screen, Span
 from proctor.reporting.wording import STYLES, flaky_text, plural
-from proctor.results.reasons import headline_reason, score_value
+from proctor.results.reasons import score_value
 from proctor.results.run import Run
 from proctor.results.score import Outcome, Score, ScoreRow
 from proctor.results.trial import Trial, TrialSummary
@@ -37,7 +37,8 @@ class CaseBlock:
         """Why the case was skipped or is pending."""
         self.added = self.reused = 0
 
-    def add(self, trial: Trial, warnings: Sequence[str]) -> None:
+    def add(self, trial: Trial, warnings: Sequence[str], reason: str) -> None:
+        """Add a trial; `reason` is why it was skipped or is pending, empty if that was printed already."""
         self.added += 1
         self.reused += trial.reused
         self.warnings += warnings
@@ -46,8 +47,8 @@ class CaseBlock:
         if trial.outcome in FAILED_OR_ERROR:
             if self.reasons.add(trial):
                 self.examples[trial.number] = trial
-        elif trial.outcome is not Outcome.PASSED and not self.reason:
-            self.reason = headline_reason(trial)
+        elif not self.reason:
+            self.reason = reason
 
 
 class CaseBlocks:
@@ -65,12 +66,12 @@ class CaseBlocks:
         """Whether the case of this trial runs several times."""
         return (trial.suite, trial.case.id) in self._planned
 
-    def add(self, trial: Trial, warnings: Sequence[str]) -> CaseBlock | None:
+    def add(self, trial: Trial, warnings: Sequence[str], reason: str) -> CaseBlock | None:
         """Add a trial; return the block of its case if this was its last trial."""
         address = (trial.suite, trial.case.id)
         stored = self._stored.get(address, ())
         block = self._open.setdefault(address, CaseBlock(*address, stored))
-        block.add(trial, warnings)
+        block.add(trial, warnings, reason)
         if block.added + len(stored) < self._planned[address]:
             return None
         return self._open.pop(address)
@@ -85,7 +86,7 @@ class CaseBlocks:
         address = (trials[0].suite, trials[0].case.id)
         block = CaseBlock(*address, self._stored.get(address, ()))
         for trial in trials:
-            block.add(trial, warnings.new_in(trial))
+            block.add(trial, warnings.new_in(trial), warnings.new_reason(trial))
         return block
 
     def print(self, screen: Screen, block: CaseBlock, names: NameColumn) -> None:

@@ -82,12 +82,13 @@ class TrialPrinter:
         """Print a trial of a run in progress."""
         warnings = self._warnings.new_in(trial)
         if self._blocks is not None and trial in self._blocks:
-            self._print_block(self._blocks.add(trial, warnings))
+            self._print_block(self._blocks.add(trial, warnings, self._warnings.new_reason(trial)))
             return
         is_bad = trial.outcome in (Outcome.FAILED, Outcome.ERROR)
         if not (self._every or warnings or is_bad) or self._was_explained(trial, is_bad):
             return
-        print_trial(self._screen, trial, verbose=self.verbose, warnings=warnings, names=self._names)
+        reason = self._warnings.new_reason(trial)
+        print_trial(self._screen, trial, verbose=self.verbose, warnings=warnings, names=self._names, reason=reason)
         self._screen.flush()
 
     def print_case(self, trials: Sequence[Trial]) -> None:

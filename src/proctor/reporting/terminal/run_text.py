@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from proctor.reporting.build_findings import GATE_VERDICT_LABELS, gate_lines
 from proctor.reporting.explain import BRIEF, FULL, Fact, explain
+from proctor.reporting.pending_cases import pending_cases
 from proctor.reporting.terminal.facts import INDENT, print_facts
 from proctor.reporting.terminal.screen import Screen, Span, cut_middle, display_width, escape_line
 from proctor.reporting.wording import (
@@ -15,11 +16,12 @@ from proctor.reporting.wording import (
     count_parts,
     duration,
     flaky_text,
+    interval_text,
     judge_title,
     money,
-    pass_rate_text,
     passed_text,
     plural,
+    rate_text,
     reliability_text,
     report_only_evaluators,
     score_texts,
@@ -93,9 +95,14 @@ def _fit_name(screen: Screen, name: str, reserved: int) -> str:
     return cut_middle(name, max(MIN_NAME_WIDTH, screen.width - reserved), "…" if screen.unicode else "...")
 
 
-def print_trial(screen: Screen, trial: Trial, *, verbose: bool, warnings: Sequence[str], names: NameColumn) -> None:
-    """Print one line, with an explanation below if the trial failed, ended in an error, or `verbose` is set."""
-    screen.line(*_trial_line(trial, names), hang=INDENT)
+def print_trial(
+    screen: Screen, trial: Trial, *, verbose: bool, warnings: Sequence[str], names: NameColumn, reason: str = ""
+) -> None:
+    """Print one line, with an explanation below if the trial failed, ended in an error, or `verbose` is set.
+
+    `reason` is why it was skipped or is pending, empty if that was printed for an earlier trial.
+    """
+    screen.line(*_trial_line(trial, names, reason), hang=INDENT)
     explained = verbose or trial.outcome in (Outcome.FAILED, Outcome.ERROR)
     if not explained and not warnings:
         return
@@ -108,10 +115,14 @@ def print_trial(screen: Screen, trial: Trial, *, verbose: bool, warnings: Sequen
 
 
 class WarningFilter:
-    """Lets each warning through once, and only the first `MAX_WARNINGS`, so that warnings do not bury the failures."""
+    """Lets each warning through once, and only the first `MAX_WARNINGS`, so that warnings do not bury the failures.
+
+    The reason why trials are skipped or pending is let through once as well.
+    """
 
     def __init__(self) -> None:
         self._printed: set[str] = set()
+        self._reasons: set[str] = set()
         self._omitted = 0
 
     def new_in(self, trial: Trial) -> list[str]:
@@ -126,6 +137,16 @@ class WarningFilter:
             self._printed.add(warning)
             new.append(warning)
         return new
+
+    def new_reason(self, trial: Trial) -> str:
+        """Why the trial was skipped or is pending; empty if that was printed already."""
+        if trial.outcome not in (Outcome.SKIPPED, Outcome.PENDING):
+            return ""
+        reason = headline_reason(trial)
+        if reason in self._reasons:
+            return ""
+        self._reasons.add(reason)
+        return reason
 
     def print_omitted(self, screen: Screen) -> None:
         """Print how many warnings were left out, if any were."""
@@ -142,14 +163,14 @@ def line_start(outcome: Outcome, name: str, duration_ms: float, names: NameColum
     ]
 
 
-def _trial_line(trial: Trial, names: NameColumn) -> list[Span]:
+def _trial_line(trial: Trial, names: NameColumn, reason: str) -> list[Span]:
     name = f"{trial.suite}/{trial_name(trial.case.id, trial.number)}"
     spans = line_start(trial.outcome, name, trial.duration_ms, names)
     separator = "  "
     for text, outcome in score_texts(trial.scores):
         spans += [separator, (text, "" if outcome is Outcome.PASSED else STYLES[outcome])]
         separator = ", "
-    if trial.outcome in (Outcome.SKIPPED, Outcome.PENDING) and (reason := headline_reason(trial)):
+    if reason:
         spans.append((f"  {reason}", "dim"))
     if trial.attempts > 1:
         spans.append((f"  ({trial.attempts} attempts)", "dim"))
@@ -183,6 +204,7 @@ def print_summary(screen: Screen, run: Run, verdict: RunVerdict, *, verbose: boo
     screen.line()
     _print_gate(screen, run)
     _print_verdict(screen, run, verdict)
+    _print_next_commands(screen, run, verdict)
     _print_location(screen, run)
 
 
@@ -233,6 +255,7 @@ def _print_suite(screen: Screen, suite: SuiteVerdict, report_only: set[tuple[str
     if each := reliability_text(suite.reliability):
         screen.line(f"  {each}")
     _print_failing_cases(screen, suite)
+    _print_pending_cases(screen, suite)
     if quarantined := [f"{case.case_id} ({case.outcome.value})" for case in suite.cases if case.quarantined]:
         screen.line("  ", ("quarantined:", "cyan"), f" {', '.join(quarantined)}")
     screen.line()
@@ -257,6 +280,13 @@ def _print_failing_cases(screen: Screen, suite: SuiteVerdict) -> None:
         screen.line(f"  and {plural(more, 'more case')}; all: proctor show --failed")
 
 
+def _print_pending_cases(screen: Screen, suite: SuiteVerdict) -> None:
+    names = [case.case_id for case in suite.cases if case.outcome is Outcome.PENDING and not case.quarantined]
+    if names:
+        more = f" and {plural(len(names) - MAX_NAMES, 'more case')}" if len(names) > MAX_NAMES else ""
+        screen.line("  ", ("pending:", STYLES[Outcome.PENDING]), f" {', '.join(names[:MAX_NAMES])}{more}")
+
+
 def _print_failing_case(screen: Screen, name: str, case: CaseVerdict) -> None:
     flaky: list[Span] = ["  ", (flaky_text(case), "magenta")] if case.is_flaky else []
     spans: list[Span] = [f" {name}  ", passed_text(case.passed, case.trials), *flaky]
@@ -268,7 +298,8 @@ def _print_case_counts(screen: Screen, suite: SuiteVerdict) -> None:
     for number, (text, outcome) in enumerate(count_parts(suite.counts)):
         spans += [", " if number else "", (text, STYLES[outcome])]
     if suite.pass_rate is not None:
-        spans += ["; ", f"pass rate {pass_rate_text(suite.pass_rate)}", (" (95% interval)", "dim")]
+        rate = suite.pass_rate
+        spans += ["; ", f"pass rate {rate_text(rate)}", f" {interval_text(rate)}", (" (95% interval)", "dim")]
     screen.line(*spans)
 
 
@@ -328,6 +359,16 @@ def _print_judges(screen: Screen, run: Run) -> None:
         screen.line(run.unpriced_note)
     for title, text in judge_caveats(run):
         screen.line(text if title == "Corrected pass rate" else f"{title.lower()}: {text}")
+
+
+def _print_next_commands(screen: Screen, run: Run, verdict: RunVerdict) -> None:
+    """Print the commands that settle pending cases, each on its own line, so that it can be copied."""
+    if (pending := pending_cases(run, verdict)) is None:
+        return
+    head = f"{pending.title}; "
+    for what, command in pending.commands:
+        screen.line(f"{'':<8}{head}{what}: ", (command, "bold"), hang=8)
+        head = "or "
 
 
 def _print_location(screen: Screen, run: Run) -> None:
