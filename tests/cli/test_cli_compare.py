@@ -224,7 +224,7 @@ def test_a_comment_for_a_pull_request_is_markdown_with_a_marker(proctor: Command
     ended = proctor("compare", "before", "last", "--pr", "--report-url", "https://ci.example/r.html")
     assert ended.code == 0
     assert ended.out.startswith("<!-- proctor:pull-request default -->\n## Proctor: ")
-    assert "### Broken (7)" in ended.out
+    assert "Compared with before: 7 broken." in ended.out
     assert proctor("compare", "before", "last", "--pr", "--md", "c.md", "--fail-on", "regression").code == 1
     assert (project / "c.md").read_text(encoding="utf-8").startswith("<!-- proctor:pull-request default -->")
     alone = proctor("compare", "nothing", "last", "--pr")

@@ -148,6 +148,8 @@ class Finding:
     """Whether it makes the build red; the criteria of a suite may let some cases fail."""
     is_unclear: bool = False
     """Whether the gate could not decide about it."""
+    is_regression: bool = False
+    """Whether the gate found that it got worse."""
 
     @property
     def name(self) -> str:
@@ -206,7 +208,8 @@ def findings(run: Run, verdict: RunVerdict, environ: Mapping[str, str]) -> list[
         path = infos[suite].path if position is None else str(position.path)
         line = None if position is None else position.line
         path = _repository_path(path, environ)
-        items.append(Finding(suite, case_id, outcome, reason, path, line, decides, is_unclear))
+        is_regression = (suite, case_id) in gated and not is_unclear
+        items.append(Finding(suite, case_id, outcome, reason, path, line, decides, is_unclear, is_regression))
     return sorted(items, key=lambda item: (not item.decides, item.outcome is Outcome.ERROR))
 
 

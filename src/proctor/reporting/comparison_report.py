@@ -6,6 +6,8 @@ The terminal, the viewer and the comment on a pull request take their texts for 
 from __future__ import annotations
 
 import json
+import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TextIO
@@ -40,7 +42,8 @@ CHANGE_TITLES = {
     Change.GONE: "Gone",
     Change.STILL_PASSING: "Still passing",
 }
-RESOURCE_NAMES = {"tokens": "Tokens", "cost_usd": "Cost", "duration_ms": "Time", "tool_calls": "Tool calls"}
+RESOURCE_NAMES = {"tokens": "Tokens", "cost_usd": "Cost", "duration_ms": "Median time", "tool_calls": "Tool calls"}
+SCORE_COLUMNS = ("Evaluator", "Before", "After", "Difference (95 %)", "p")
 MAX_LISTED_CASES = 100
 """Maximum cases per kind of change in a Markdown report."""
 
@@ -97,9 +100,12 @@ def write_markdown(comparison: Comparison, out: TextIO) -> None:
 
 def _write_group(group: Change, cases: Sequence[CaseChange], out: TextIO) -> None:
     out.write(f"### {CHANGE_TITLES[group]} ({len(cases):,})\n\n")
+    listed = listed_cases(cases)
+    out.writelines(f"- {inline(note, 600)}\n" for note in listed.notes)
+    out.write("\n" if listed.notes else "")
     out.write(table_head("Case", "Passed", "Differences"))
-    for case in cases[:MAX_LISTED_CASES]:
-        out.write(row(inline(case_name(case)), change_text(case), inline("; ".join(differences(case)), 600)))
+    for case, lines in listed.rows[:MAX_LISTED_CASES]:
+        out.write(row(inline(case_name(case)), change_text(case), inline("; ".join(lines), 600)))
     if len(cases) > MAX_LISTED_CASES:
         out.write(f"\nAnd {plural(len(cases) - MAX_LISTED_CASES, 'more case')}.\n")
     out.write("\n")
@@ -107,11 +113,11 @@ def _write_group(group: Change, cases: Sequence[CaseChange], out: TextIO) -> Non
 
 def _write_evaluators(changes: Sequence[EvaluatorChange], out: TextIO) -> None:
     if changes:
-        out.write("### Scores\n\n" + table_head("Evaluator", "Before", "After", "Difference (95 %)", "p (Holm)"))
+        out.write("### Scores\n\n" + table_head(*SCORE_COLUMNS))
         for item in changes:
             cells = (inline(item.evaluator), f"{item.before:.3f}", f"{item.after:.3f}")
             out.write(row(*cells, difference_text(item), inline(p_text(item.p_value) + (" (differs)" * item.differs))))
-        out.write("\n")
+        out.write(f"\n{note}\n\n" if (note := correction_note(changes)) else "\n")
 
 
 def _write_resources(ratios: Sequence[ResourceRatio], out: TextIO) -> None:
@@ -157,15 +163,46 @@ def passes_text(passes: PassCount | None) -> str:
     return f"{passes.passed}/{passes.trials}{rest}"
 
 
+@dataclass(frozen=True, slots=True)
+class ListedCases:
+    """Cases with one kind of change. What several of them have in common is said once."""
+
+    notes: Sequence[str]
+    """`24 cases: no result in either run (pending: a person reads the poem)`."""
+    rows: Sequence[tuple[CaseChange, Sequence[str]]]
+    """Each case with its own differences."""
+
+
+def listed_cases(cases: Sequence[CaseChange]) -> ListedCases:
+    """The cases of one kind of change; each broken, fixed or flaky case keeps all that is known about it."""
+    texts = [tuple(differences(case)) for case in cases]
+    if cases and cases[0].group in (Change.BROKEN, Change.FIXED, Change.FLAKY):
+        return ListedCases([], list(zip(cases, texts, strict=True)))
+    counts = Counter(text for text in texts if text)
+    common = {text: count for text, count in counts.items() if count > 1}
+    notes = [f"{plural(count, 'case')}: {'; '.join(text)}" for text, count in common.items()]
+    return ListedCases(notes, [(case, () if text in common else text) for case, text in zip(cases, texts, strict=True)])
+
+
 def differences(case: CaseChange) -> Iterator[str]:
-    """Where the conversations diverge, then scores, then why a case fails or cannot be compared."""
+    """Why a case fails or cannot be compared, then where the conversations diverge, then scores."""
+    yield from case.reasons
     if case.divergence is not None:
         yield f"diverges at {case.divergence}"
     if case.group is not Change.NOT_COMPARABLE:
         for score in case.scores:
             old, new = ("none" if value is None else f"{value:.2f}" for value in (score.before, score.after))
             yield f"{score.evaluator} {old} → {new}"
-    yield from case.reasons
+
+
+def correction_note(changes: Sequence[EvaluatorChange]) -> str:
+    """What was done to the p-values and intervals of several evaluators; empty for one, which needs no correction."""
+    if len(changes) < 2:
+        return ""
+    return (
+        f"p is corrected for {len(changes)} evaluators (Holm's method): with many, one would seem to differ by luck. "
+        "The intervals agree with it: one that contains 0 shows no difference."
+    )
 
 
 def difference_text(item: EvaluatorChange) -> str:
@@ -175,14 +212,16 @@ def difference_text(item: EvaluatorChange) -> str:
 
 def ratio_text(item: ResourceRatio) -> str:
     effect = item.ratio
-    interval = "" if effect.count < 2 else f" [{effect.low:.2f}, {effect.high:.2f}]"
+    interval = "" if math.isinf(effect.high) else f" [{effect.low:.2f}, {effect.high:.2f}]"
     return f"{effect.value:.2f}{interval}"
 
 
 def amount_text(resource: str, value: float) -> str:
     if resource == "cost_usd":
         return money(value)
-    return duration(value) if resource == "duration_ms" else f"{value:,.1f}".removesuffix(".0")
+    if resource == "duration_ms":  # in hundredths of a second, quick answers would all look the same
+        return duration(value) if value >= 1_000 else f"{value:.3g} ms"
+    return f"{value:,.2f}".rstrip("0").removesuffix(".") if value < 10 else f"{value:,.1f}".removesuffix(".0")
 
 
 MAX_HTML_ROWS = 1_000
@@ -217,6 +256,8 @@ class GroupView:
     is_folded: bool
     """Whether the list is closed at first, as it is for cases that still pass."""
     count: int
+    notes: Sequence[str]
+    """What several of them have in common."""
     rows: Sequence[tuple[str, str, str, Sequence[str]]]
     """The link to both conversations, the name, how many trials passed, and the differences."""
 
@@ -235,6 +276,8 @@ class ComparisonView:
     sides: Sequence[tuple[str, str]]
     groups: Sequence[GroupView]
     scores: Sequence[Sequence[str]]
+    score_note: str
+    """How the numbers of several evaluators are corrected."""
     resources: Sequence[Sequence[str]]
 
 
@@ -242,20 +285,7 @@ def comparison_view(
     comparison: Comparison, link: Callable[[CaseChange], str] | None = None, *, limit: int = MAX_HTML_ROWS
 ) -> ComparisonView:
     """A comparison for a page, with at most `limit` cases per kind of change; `link` returns the address of a case."""
-    groups = [
-        GroupView(
-            CHANGE_TITLES[group],
-            group_outcome(group),
-            group is Change.STILL_PASSING,
-            len(cases),
-            [
-                ("" if link is None else link(case), case_name(case), change_text(case), list(differences(case)))
-                for case in cases[:limit]
-            ],
-        )
-        for group, cases in comparison.groups.items()
-        if cases
-    ]
+    groups = [_group_view(group, cases, link, limit) for group, cases in comparison.groups.items() if cases]
     scores = [
         (
             item.evaluator,
@@ -277,12 +307,38 @@ def comparison_view(
     ]
     return ComparisonView(
         VERDICT_OUTCOMES[comparison.verdict],
-        comparison.verdict,
+        _verdict_title(comparison),
         comparison.sentence,
         [("Before", run_description(comparison.before)), ("After", run_description(comparison.after))],
         groups,
         scores,
+        correction_note(comparison.evaluators),
         resources,
+    )
+
+
+def _verdict_title(comparison: Comparison) -> str:
+    """The verdict as a heading that the list of broken cases below it does not contradict."""
+    if comparison.verdict != "no difference":
+        return comparison.verdict
+    is_changed = any(comparison.groups[group] for group in (Change.BROKEN, Change.FIXED, Change.FLAKY))
+    return "no significant difference" if is_changed else "no change"
+
+
+def _group_view(
+    group: Change, cases: Sequence[CaseChange], link: Callable[[CaseChange], str] | None, limit: int
+) -> GroupView:
+    listed = listed_cases(cases)
+    return GroupView(
+        CHANGE_TITLES[group],
+        group_outcome(group),
+        group is Change.STILL_PASSING,
+        len(cases),
+        listed.notes,
+        [
+            ("" if link is None else link(case), case_name(case), change_text(case), lines)
+            for case, lines in listed.rows[:limit]
+        ],
     )
 
 

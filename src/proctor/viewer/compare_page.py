@@ -30,7 +30,7 @@ MAX_LISTED_CASES = 50
 def compare_page(visit: Visit) -> Page:
     sources, query = visit.sources, visit.query
     chosen = query.get("a", ""), query.get("b", "")
-    form = {"fields": _fields(sources, *chosen), "whole_address": "", "groups": (), "comparison": None, "notes": ()}
+    form = {"fields": _fields(sources, *chosen), "whole_address": "", "groups": (), "comparison": None}
     if not all(chosen):
         return Page("compare.html", "Compare", form)
     (first, before), (second, after) = sources.find(chosen[0]), sources.find(chosen[1])
@@ -57,7 +57,7 @@ def compare_page(visit: Visit) -> Page:
 
     view = comparison_view(comparison, link)
     title = f"{run_label(comparison.before)} and {run_label(comparison.after)}"
-    values = {**form, "comparison": view, "notes": comparison.notes}
+    values = {**form, "comparison": view}
     return Page("compare.html", title, values, outcome=view.outcome)
 
 

@@ -12,6 +12,14 @@ from reporting_samples import ERROR, FAILED, HOSTILE, PASSED, make_run, score, s
 from proctor.agents.reply import Reply, Usage
 from proctor.reporting.markdown.ci_pages import MAX_COMMENT, Comment, marker, write_comment
 from proctor.results.comparison.compare import compare_runs
+from proctor.results.gate_result import (
+    CaseStatus,
+    GatedCaseResult,
+    GatedSuite,
+    GateResult,
+    GateVerdict,
+    SuiteWideResult,
+)
 from proctor.results.run import Run
 from proctor.results.score import Outcome
 from proctor.results.verdict import verdict
@@ -46,23 +54,60 @@ def test_it_says_what_broke_what_was_fixed_and_what_it_costs() -> None:
     first, headline, _, sentence, *_ = text.splitlines()
     assert first == marker()
     assert headline == "## Proctor: ❌ FAILED"
-    assert "1 of 4 cases broken, 1 fixed" in sentence
+    assert sentence.startswith(
+        "**2 of 4 cases passed.** Compared with one: 1 broken, 1 still failing, 1 fixed, 1 still "
+    )
     assert "[Open the report](https://ci.example/report.html)" in sentence
-    assert "### Broken (1)\n\n- **[support/a](https://ci.example/report.html#trial-0)** 1/1 → 0/1" in text
-    assert "### Fixed (1)\n\n- **[support/b](https://ci.example/report.html#trial-1)** 0/1 → 1/1" in text
+    assert "| [support/a](https://ci.example/report.html#trial-0) | ❌ broken 1/1 → 0/1 | ExactMatch 0.00" in text
+    assert "| [support/b](https://ci.example/report.html#trial-1) | ✅ fixed 0/1 → 1/1 |" in text
+    assert "| [support/d](https://ci.example/report.html#trial-3) | ❌ still failing 0/1 → 0/1 |" in text
     assert "Cost per trial $0.0100 → $0.0300 (×3.00)" in text.replace("\\", "")
-    assert "Time per trial" in text
+    assert "Median time per trial" in text
     assert "`proctor test support.yaml::a`" in text
     page = MarkdownIt("commonmark", {"html": True}).enable("table").render(text)
     assert page.count("<details>") == page.count("</details>") == 1
-    assert page.index("<details>") < page.index("Still failing (1)") < page.index("</details>")
+    assert page[: page.index("<details>")].count("<table>") == 1
+    assert "no significant difference" not in text.lower()
 
 
 def test_without_an_earlier_run_it_says_so_and_what_failed() -> None:
     text = comment_text(None, run_of(("a", PASSED), ("b", FAILED)))
     assert "No earlier run to compare with." in text
-    assert "### Failures (1)" in text
-    assert "**support/b** 0/1: ExactMatch 0.00 &lt; 0.50: the answers differ" in text
+    assert "| support/b | ❌ failed | ExactMatch 0.00 &lt; 0.50: the answers differ |" in text
+
+
+def test_a_link_to_an_archive_of_reports_promises_no_page_behind_it() -> None:
+    """The artifact of a workflow is downloaded; an address inside it leads nowhere."""
+    archive = "https://github.com/o/r/actions/runs/1/artifacts/2"
+    text = comment_text(BEFORE, AFTER, report=archive)
+    assert f"[Download the reports]({archive})" in text
+    assert "#trial-" not in text
+
+
+def test_a_gated_run_has_one_verdict_and_one_cause() -> None:
+    """Not: regression, a got worse. No significant difference."""
+    worse = GatedCaseResult("support", "a", CaseStatus.REGRESSED, FAILED, 9, 9, rerun_trials=3, p_value=0.001)
+    same = GatedCaseResult("support", "d", CaseStatus.UNCHANGED, FAILED, 9, 0)
+    gate = GateResult(
+        GateVerdict.REGRESSION,
+        "a got worse",
+        suites=(GatedSuite("support", GateVerdict.REGRESSION, "a got worse"),),
+        cases=(worse, same),
+        suite_wide=SuiteWideResult(1, 0.5, 0.9, proven=False, in_doubt=False),
+        baseline="support.baseline.jsonl",
+        alpha=0.05,
+        max_trials=5,
+        extra_trials=3,
+        stopped=None,
+    )
+    after = run_of(("a", FAILED), ("b", PASSED), ("c", PASSED), ("d", FAILED), id="two", gate=gate)
+    text = comment_text(BEFORE, after)
+    visible = text[: text.index("<details>")]
+    assert "## Proctor: ❌ regression\n\n**a got worse.**\n" in visible
+    assert "no significant difference" not in text.lower()
+    assert "broken" not in visible
+    assert "| support/a | ❌ regressed 1/1 → 0/1 |" in visible
+    assert "support/d" not in visible
 
 
 def test_a_key_of_a_job_makes_a_comment_of_its_own() -> None:

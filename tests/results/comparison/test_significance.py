@@ -3,6 +3,8 @@ from __future__ import annotations
 import itertools
 import math
 import random
+from collections.abc import Callable, Sequence
+from statistics import fmean, median
 
 import pytest
 from hypothesis import given, settings
@@ -10,12 +12,17 @@ from hypothesis import strategies as st
 
 from proctor.results.comparison import significance
 from proctor.results.comparison.significance import (
+    Effect,
+    Pair,
+    Ratio,
+    agreeing_interval,
     compare_pairs,
     holm,
     mcnemar,
     mean_difference,
     permutation_test,
-    ratio,
+    ratio_of_means,
+    ratio_of_medians,
     student_quantile,
 )
 
@@ -186,11 +193,64 @@ def test_a_mean_difference_lies_in_its_interval_and_changes_its_sign_with_the_or
     assert turned.low == pytest.approx(-found.high, abs=1e-9)
 
 
-def test_a_ratio_says_how_many_times_as_much_and_leaves_out_what_has_none() -> None:
-    found = ratio([([100.0], [210.0]), ([10.0, 30.0], [38.0]), ([5.0], [10.0]), ([0.0], [7.0]), ([], [7.0])])
+RESOURCES: list[Pair] = [([100.0], [210.0]), ([10.0, 30.0], [38.0]), ([5.0], [10.0]), ([0.0], [7.0]), ([], [7.0])]
 
-    assert found and found.count == 3
-    assert found.low < 2 < found.high
-    assert found.value == pytest.approx((2.1 * 1.9 * 2.0) ** (1 / 3))
-    assert ratio([([0.0], [1.0])]) is None
-    assert ratio([([1.0], [2.0])]).high == math.inf  # type: ignore[union-attr]
+
+@pytest.mark.parametrize(("quotient", "center"), [(ratio_of_means, fmean), (ratio_of_medians, median)])
+def test_a_ratio_is_the_quotient_of_the_numbers_that_are_printed(
+    quotient: Callable[[Sequence[Pair]], Ratio | None], center: Callable[[Sequence[float]], float]
+) -> None:
+    found = quotient(RESOURCES)
+
+    assert found and found.effect.count == 4
+    assert found.before == pytest.approx(center([100.0, 20.0, 5.0, 0.0]))
+    assert found.after == pytest.approx(center([210.0, 38.0, 10.0, 7.0]))
+    assert found.effect.value == pytest.approx(found.after / found.before)
+    assert found.effect.low < found.effect.value < found.effect.high
+    assert quotient([([0.0], [1.0])]) is None
+    one, gone = quotient([([1.0], [2.0])]), quotient([([3.0], [0.0]), ([3.0], [0.0])])
+    assert one and one.effect.high == math.inf
+    assert gone and gone.effect.value == 0.0
+
+
+def test_one_slow_answer_does_not_make_an_agent_slower() -> None:
+    pairs = [([100.0 + n], [100.0 + n]) for n in range(20)]
+    pairs[7] = ([107.0], [60_000.0])
+
+    found = ratio_of_medians(pairs)
+
+    assert found and found.effect.value == pytest.approx(1.0, rel=0.01)
+    assert found.effect.low <= 1 <= found.effect.high
+
+
+@pytest.mark.parametrize("quotient", [ratio_of_means, ratio_of_medians])
+def test_an_interval_of_a_ratio_holds_the_truth_about_as_often_as_it_says(
+    quotient: Callable[[Sequence[Pair]], Ratio | None],
+) -> None:
+    source, hits = random.Random(3), 0
+    for _ in range(100):
+        pairs = [([size := source.lognormvariate(5, 1)], [2 * size * source.lognormvariate(0, 0.3)]) for _ in range(30)]
+        found = quotient(pairs)
+        assert found
+        # The mean of the factor is a little above 2: exp(0.3 ** 2 / 2) = 1.046.
+        truth = 2 * 1.046 if quotient is ratio_of_means else 2
+        hits += found.effect.low <= truth <= found.effect.high
+    assert hits >= 85
+
+
+@given(st.lists(st.floats(-1, 1), min_size=3, max_size=3), st.floats(0, 1))
+def test_an_interval_holds_zero_exactly_if_the_test_does_not_rule_it_out(ends: list[float], p_value: float) -> None:
+    low, value, high = sorted(ends)
+    found = agreeing_interval(Effect(value, low, high, 5), p_value, 0.04)
+
+    assert found.low <= found.value <= found.high
+    if p_value > 0.04:
+        assert found.low <= 0 <= found.high
+    elif found.value:
+        assert not found.low < 0 < found.high
+
+
+def test_one_case_has_no_interval_to_speak_of() -> None:
+    found = mean_difference([([0.0], [0.957])])
+    assert found
+    assert (found.low, found.high) == (-1.0, 1.0)

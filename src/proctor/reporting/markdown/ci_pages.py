@@ -6,23 +6,29 @@ it mentions nobody, links nowhere and closes no issue.
 
 from __future__ import annotations
 
+import io
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TextIO
+from urllib.parse import urlsplit
 
-from proctor.reporting.build_findings import GATE_VERDICT_LABELS, gate_lines
+from proctor.reporting.build_findings import GATE_VERDICT_LABELS, Finding, findings, gate_lines
 from proctor.reporting.comparison_report import (
     CHANGE_TITLES,
     RESOURCE_NAMES,
+    SCORE_COLUMNS,
     amount_text,
     case_name,
     change_text,
+    correction_note,
     difference_text,
     differences,
+    listed_cases,
     ratio_text,
     run_description,
+    run_label,
 )
 from proctor.reporting.failing_cases import FailingCase, failing_cases
 from proctor.reporting.html.trial_view import anchor
@@ -86,15 +92,10 @@ def _join_within_limit(pieces: Sequence[str]) -> str:
 
 
 def _pieces(comment: Comment) -> Iterator[str]:
+    """One verdict, one sentence of cause, one table of cases, and the rest in a fold."""
     yield f"{marker(comment.key)}\n## {_headline(comment)}\n\n"
     yield f"{_sentence(comment)}\n\n"
-    if comment.comparison is None:
-        yield "No earlier run to compare with.\n\n"
-        yield from _failures(comment)
-    else:
-        groups = comment.comparison.groups
-        for group in (Change.BROKEN, Change.FIXED, Change.FLAKY):
-            yield from _case_list(group, groups[group], comment)
+    yield from _case_table(comment)
     yield f"{_cost_and_time(comment)}\n\n"
     # One piece: a fold that is cut would hide everything after it.
     yield f"<details>\n<summary>Details</summary>\n\n{''.join(_details(comment))}</details>\n"
@@ -109,45 +110,76 @@ def _headline(comment: Comment) -> str:
 
 
 def _sentence(comment: Comment) -> str:
+    """Why the verdict is what it is; then, in numbers, what changed. The comparison adds no second verdict."""
     sentences = [f"**{inert(comment.verdict.reason, 500).removesuffix('.')}.**"]
-    if comment.comparison is not None:
-        sentences.append(inert(comment.comparison.sentence, 1_000))
+    if comment.comparison is None:
+        sentences.append("No earlier run to compare with.")
+    elif comment.run.gate is None:
+        sentences.append(_change_counts(comment.comparison))
     if comment.report:
-        sentences.append(f"[Open the report]({_address(comment.report)}).")
+        title = "Open the report" if _is_page(comment.report) else "Download the reports"
+        sentences.append(f"[{title}]({_address(comment.report)}).")
     return " ".join(sentences)
 
 
-def _case_list(group: Change, cases: Sequence[CaseChange], comment: Comment) -> Iterator[str]:
-    if cases:
-        yield f"### {CHANGE_TITLES[group]} ({len(cases):,})\n\n"
-        yield _rows((_case_line(case, comment) for case in cases), len(cases), MAX_OPEN_LIST)
+def _change_counts(comparison: Comparison) -> str:
+    """`Compared with main: 2 broken, 1 fixed, 21 still passing.`"""
+    counts = [f"{len(cases):,} {group.value}" for group, cases in comparison.groups.items() if cases]
+    return f"Compared with {inert(run_label(comparison.before), MAX_NAME)}: {', '.join(counts)}."
 
 
-def _case_line(case: CaseChange, comment: Comment) -> str:
-    details = inert("; ".join(differences(case)), MAX_REASON)
-    name = _case_link(case_name(case), case.suite, case.case_id, comment)
-    return f"- **{name}** {change_text(case)}{': ' if details else ''}{details}\n"
+@dataclass(frozen=True, slots=True)
+class _CaseRow:
+    """A case in the table of a comment."""
+
+    suite: str
+    case_id: str
+    name: str
+    result: str
+    reason: str
 
 
-def _failures(comment: Comment) -> Iterator[str]:
-    """The cases that did not pass, if there is no run to compare with."""
-    failing = [
-        (suite.name, case)
-        for suite in comment.verdict.suites
-        for case in suite.cases
-        if case.outcome in (Outcome.FAILED, Outcome.ERROR)
-    ]
-    if not failing:
+def _case_table(comment: Comment) -> Iterator[str]:
+    """The cases that matter for the verdict: what the gate found, what changed, or what did not pass."""
+    rows = list(_case_rows(comment))
+    if rows:
+        lines = (
+            row(_case_link(item.name, item.suite, item.case_id, comment), item.result, inert(item.reason, MAX_REASON))
+            for item in rows
+        )
+        yield table_head("Case", "Result", "Why") + _rows(lines, len(rows), MAX_OPEN_LIST)
+
+
+def _case_rows(comment: Comment) -> Iterator[_CaseRow]:
+    comparison = comment.comparison
+    if comment.run.gate is not None or comparison is None:
+        changes = {} if comparison is None else {(case.suite, case.case_id): case for case in comparison.cases}
+        for item in findings(comment.run, comment.verdict, {}):
+            change = changes.get((item.suite, item.case_id))
+            trials = "" if change is None else f" {change_text(change)}"
+            yield _CaseRow(item.suite, item.case_id, item.name, f"{_result(item)}{trials}", item.reason)
         return
-    cases = failing_cases(comment.run, comment.verdict, limit=MAX_REASON)
-    reasons = {(case.suite, case.case_id): case.headline for case in cases}
-    lines = (
-        f"- {BADGES[case.outcome]} **{_case_link(f'{suite}/{case.case_id}', suite, case.case_id, comment)}** "
-        f"{case.passed}/{case.trials}: {inert(reasons.get((suite, case.case_id), ''), MAX_REASON)}\n"
-        for suite, case in failing
-    )
-    yield f"### Failures ({len(failing):,})\n\n"
-    yield _rows(lines, len(failing), MAX_OPEN_LIST)
+    for group in (Change.BROKEN, Change.FLAKY, Change.STILL_FAILING, Change.FIXED):
+        for case in comparison.groups[group]:
+            result = f"{_CHANGE_BADGES[group]} {change_text(case)}"
+            yield _CaseRow(case.suite, case.case_id, case_name(case), result, "; ".join(differences(case)))
+
+
+_CHANGE_BADGES = {
+    Change.BROKEN: "❌ broken",
+    Change.FLAKY: "⚠️ flaky",
+    Change.STILL_FAILING: "❌ still failing",
+    Change.FIXED: "✅ fixed",
+}
+
+
+def _result(item: Finding) -> str:
+    """`❌ failed`, or what the gate says about the case."""
+    if item.outcome is Outcome.ERROR:
+        return "⚠️ error"
+    if item.is_unclear:
+        return "⏳ unclear"
+    return "❌ regressed" if item.is_regression else "❌ failed"
 
 
 def _cost_and_time(comment: Comment) -> str:
@@ -178,12 +210,15 @@ def _details(comment: Comment) -> Iterator[str]:
         yield _rows(
             (f"- **{line.label}:** {inert(line.text, MAX_REASON)}\n" for line in lines), len(lines), MAX_FOLDED_LIST
         )
+    yield from _pending(comment)
     if comparison is not None:
-        for group in (Change.STILL_FAILING, Change.NOT_COMPARABLE, Change.NEW, Change.GONE):
-            if cases := comparison.groups[group]:
-                yield f"#### {CHANGE_TITLES[group]} ({len(cases):,})\n\n"
-                yield _rows((_case_line(case, comment) for case in cases), len(cases), MAX_FOLDED_LIST)
+        decided = {Change.STILL_PASSING} if comment.run.gate is not None else {Change.STILL_PASSING, *_CHANGE_BADGES}
+        for group, cases in comparison.groups.items():
+            if cases and group not in decided:
+                yield from _case_list(group, cases, comment)
         yield from _scores(comparison)
+        if comparison.test is not None:
+            yield f"- **Pass rates:** {inert(comparison.rates_text, MAX_REASON)}\n"
         for name, side in (("Before", comparison.before), ("After", comparison.after)):
             yield f"- **{name}:** {inert(run_description(side), MAX_REASON)}\n"
         if count := len(comparison.groups[Change.STILL_PASSING]):
@@ -192,9 +227,28 @@ def _details(comment: Comment) -> Iterator[str]:
     yield from _rerun_commands(comment)
 
 
+def _pending(comment: Comment) -> Iterator[str]:
+    out = io.StringIO()
+    write_pending(comment.run, comment.verdict, out)
+    yield out.getvalue().replace("### ", "#### ", 1)
+
+
+def _case_list(group: Change, cases: Sequence[CaseChange], comment: Comment) -> Iterator[str]:
+    listed = listed_cases(cases)
+    yield f"#### {CHANGE_TITLES[group]} ({len(cases):,})\n\n"
+    yield "".join(f"{inert(note, MAX_REASON)}\n\n" for note in listed.notes)
+    yield _rows((_case_line(case, lines, comment) for case, lines in listed.rows), len(cases), MAX_FOLDED_LIST)
+
+
+def _case_line(case: CaseChange, lines: Sequence[str], comment: Comment) -> str:
+    details = inert("; ".join(lines), MAX_REASON)
+    name = _case_link(case_name(case), case.suite, case.case_id, comment)
+    return f"- **{name}** {change_text(case)}{': ' if details else ''}{details}\n"
+
+
 def _scores(comparison: Comparison) -> Iterator[str]:
     if comparison.evaluators:
-        head = table_head("Evaluator", "Before", "After", "Difference (95 %)", "p (Holm)")
+        head = table_head(*SCORE_COLUMNS)
         lines = (
             row(
                 inert(item.evaluator, MAX_NAME),
@@ -206,6 +260,8 @@ def _scores(comparison: Comparison) -> Iterator[str]:
             for item in comparison.evaluators
         )
         yield head + _rows(lines, len(comparison.evaluators), MAX_FOLDED_LIST)
+        if note := correction_note(comparison.evaluators):
+            yield f"{note}\n\n"
 
 
 def _rerun_commands(comment: Comment) -> Iterator[str]:
@@ -239,15 +295,20 @@ def _rows(lines: Iterable[str], count: int, room: int) -> str:
 
 
 def _case_link(name: str, suite: str, case_id: str, comment: Comment) -> str:
-    """The name of a case as a link to its first trial that did not pass, if there is a report to link to."""
+    """The name of a case as a link to its first trial that did not pass, if the report is a page to link into."""
     text = inert(name, MAX_NAME)
-    if not comment.report:
+    if not _is_page(comment.report):
         return text
     trials = [item for item in comment.run.summaries if (item.suite, item.case_id) == (suite, case_id)]
     failing = [item for item in trials if item.outcome in (Outcome.FAILED, Outcome.ERROR)]
     if not trials:
         return text
     return f"[{text}]({_address(comment.report)}#{anchor((failing or trials)[0].position)})"
+
+
+def _is_page(address: str) -> bool:
+    """Whether an address is that of an HTML page. An artifact of GitHub is an archive: no link leads into it."""
+    return urlsplit(address).path.lower().endswith((".html", ".htm"))
 
 
 def inert(text: str, limit: int) -> str:

@@ -11,9 +11,10 @@ from proctor.reporting.comparison_report import (
     amount_text,
     case_name,
     change_text,
+    correction_note,
     difference_text,
-    differences,
     group_outcome,
+    listed_cases,
     ratio_text,
     run_description,
 )
@@ -48,6 +49,8 @@ def _print_changes(comparison: Comparison, screen: Screen, *, verbose: bool, arr
     for item in comparison.evaluators:
         change = f"{item.before:.3f} {arrow} {item.after:.3f}  {difference_text(item)}  {p_text(item.p_value)}"
         screen.line(f"  {item.evaluator:<{width}}  {change}", ("  differs", "bold yellow") if item.differs else "")
+    if note := correction_note(comparison.evaluators):
+        screen.line((f"  {note}", "dim"), hang=2)
     if comparison.resources:
         screen.line()
         screen.line(("per trial", "bold"))
@@ -56,7 +59,7 @@ def _print_changes(comparison: Comparison, screen: Screen, *, verbose: bool, arr
         estimate = " (estimated prices)" if ratio.estimated else ""
         times = "×" if screen.unicode else "x"
         factor = f"{times}{ratio_text(ratio)}{estimate}"
-        screen.line(f"  {RESOURCE_NAMES[ratio.resource].lower():<10}  {before} {arrow} {after}  {factor}")
+        screen.line(f"  {RESOURCE_NAMES[ratio.resource].lower():<11}  {before} {arrow} {after}  {factor}")
     screen.line()
 
 
@@ -65,9 +68,12 @@ def _print_group(group: Change, cases: Sequence[CaseChange], screen: Screen, *, 
     screen.line((f"{CHANGE_TITLES[group].lower()}: {len(cases):,}", STYLES[group_outcome(group)]))
     shown = cases if verbose else cases[:MAX_CASES]
     width = min(60, max(len(case_name(case)) for case in shown))
-    for case in shown:
+    listed = listed_cases(cases)
+    for note in listed.notes:
+        screen.line((f"  {_with_arrow(_cut(note), arrow)}", "dim"), hang=4)
+    for case, lines in listed.rows[: len(shown)]:
         screen.line(f"  {case_name(case):<{width}}  {_with_arrow(change_text(case), arrow)}")
-        for line in differences(case):
+        for line in lines:
             screen.line((f"      {_with_arrow(_cut(line), arrow)}", "dim"), hang=8)
     if len(cases) > len(shown):
         screen.line((f"  and {plural(len(cases) - len(shown), 'more case')} (-v shows all)", "dim"))

@@ -27,18 +27,18 @@ from proctor.results.comparison.comparison import (
     PassCount,
     ResourceRatio,
     ScoreChange,
-    p_text,
-    percent,
 )
 from proctor.results.comparison.pairing import RESOURCES, CasePair, CasePredicate, CaseTrials, pair_cases, read_cases
 from proctor.results.comparison.significance import (
     Effect,
     Pair,
     SignificanceTest,
+    agreeing_interval,
     compare_pairs,
     holm,
     mean_difference,
-    ratio,
+    ratio_of_means,
+    ratio_of_medians,
 )
 from proctor.results.run import Run
 from proctor.results.score import Outcome
@@ -91,6 +91,8 @@ def _comparison(
     passes = [_values(pair) for pair in pairs if pair.is_comparable]
     test = compare_pairs(passes)
     difference = mean_difference(passes)
+    if difference is not None and test is not None:
+        difference = agreeing_interval(difference, test.p_value, alpha)
     rates = [fmean(fmean(side) for side in column) for column in zip(*passes, strict=True)] if passes else [None, None]
     verdict = _verdict(test, difference, alpha)
     order = {change: at for at, change in enumerate(Change)}
@@ -247,7 +249,7 @@ def _evaluators(pairs: Sequence[CasePair], alpha: float) -> tuple[EvaluatorChang
 
 def _evaluator_change(name: str, values: Sequence[Pair], p_value: float, alpha: float) -> EvaluatorChange:
     before, after = (fmean(fmean(side) for side in column) for column in zip(*values, strict=True))
-    difference = mean_difference(values) or Effect(0.0, 0.0, 0.0, 0)
+    difference = agreeing_interval(mean_difference(values) or Effect(0.0, 0.0, 0.0, 0), p_value, alpha)
     return EvaluatorChange(name, before, after, difference, p_value, p_value <= alpha)
 
 
@@ -259,14 +261,12 @@ def _resources(pairs: Sequence[CasePair]) -> tuple[ResourceRatio, ...]:
             for pair in pairs
             if pair.before is not None and pair.after is not None and pair.same_content
         ]
-        known = [(a, b) for a, b in values if a and b]
-        effect = ratio(known)
-        if effect is not None:
-            before, after = (fmean(fmean(side) for side in column) for column in zip(*known, strict=True))
+        quotient = ratio_of_medians(values) if name == "duration_ms" else ratio_of_means(values)
+        if quotient is not None:
             estimated = name == "cost_usd" and any(
                 side is not None and side.estimated for pair in pairs for side in (pair.before, pair.after)
             )
-            ratios.append(ResourceRatio(name, before, after, effect, estimated))
+            ratios.append(ResourceRatio(name, quotient.before, quotient.after, quotient.effect, estimated))
     return tuple(ratios)
 
 
@@ -287,7 +287,8 @@ def _notes(comparison: Comparison) -> Iterable[str]:
         reasons = Counter(case.reasons[0] for case in incomparable if case.reasons)
         reason, count = reasons.most_common(1)[0] if reasons else ("", 0)
         why = f" ({count:,} of them: {reason})" if len(incomparable) > 1 and count else f" ({reason})" if reason else ""
-        yield f"{_cases(len(incomparable))} cannot be compared{why}"
+        # The list of these cases has the reasons; here they matter only if nothing else can be said.
+        yield f"{_cases(len(incomparable))} cannot be compared{why if comparison.test is None else ''}"
 
 
 def _sentence(comparison: Comparison) -> str:
@@ -306,15 +307,8 @@ def _sentence(comparison: Comparison) -> str:
         (count, word), *others = [(count, word) for count, word in counts if count]
         rest_of_counts = "".join(f", {count:,} {word}" for count, word in others)
         changed = f"{count:,} of {_cases(comparison.compared)} {word}{rest_of_counts}"
-    rates = f"pass rate {percent(comparison.before_rate)} → {percent(comparison.after_rate)}"
     rest = f"; {'; '.join(comparison.notes)}" if comparison.notes else ""
-    return f"{head}: {changed}, {rates} ({_test_text(comparison.test)}){rest}."
-
-
-def _test_text(test: SignificanceTest) -> str:
-    names = {"mcnemar mid-p": "mid-p McNemar test", "permutation within cases": "permutation test within cases"}
-    sampled = "" if test.exact else ", sampled"
-    return f"{names.get(test.method, test.method)}{sampled}, {p_text(test.p_value)}"
+    return f"{head}: {changed}, pass rate {comparison.rates_text}{rest}."
 
 
 def _cases(count: int) -> str:

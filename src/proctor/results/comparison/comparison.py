@@ -117,9 +117,10 @@ class ResourceRatio:
     resource: str
     """`tokens`, `cost_usd`, `duration_ms` or `tool_calls`."""
     before: float
-    """The mean per trial, over the cases that both runs have."""
+    """Per trial, over the cases that both runs have: the median for times, otherwise the mean."""
     after: float
     ratio: Effect
+    """`after` divided by `before`."""
     estimated: bool = False
     """Whether any of it is an estimate from a price list."""
 
@@ -148,6 +149,15 @@ class Comparison:
     resources: tuple[ResourceRatio, ...]
     notes: tuple[str, ...] = ()
     """Limits of the comparison: incomplete runs, cases that cannot be compared."""
+
+    @property
+    def rates_text(self) -> str:
+        """Both pass rates and the test: `100% → 0% (mid-p McNemar test, p = 0.016)`; empty if nothing is comparable."""
+        if self.test is None or self.before_rate is None or self.after_rate is None:
+            return ""
+        names = {"mcnemar mid-p": "mid-p McNemar test", "permutation within cases": "permutation test within cases"}
+        method = names.get(self.test.method, self.test.method) + ("" if self.test.exact else ", sampled")
+        return f"{percent(self.before_rate)} → {percent(self.after_rate)} ({method}, {p_text(self.test.p_value)})"
 
     @property
     def broken(self) -> list[CaseChange]:

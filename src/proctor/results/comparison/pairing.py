@@ -185,12 +185,21 @@ def _is_same(before: CaseTrials, after: CaseTrials) -> bool:
 
 def _incomparable_because(before: CaseTrials, after: CaseTrials) -> Iterator[str]:
     """Why the outcomes of a case cannot be compared: nothing passed or failed, or it is scored in another way."""
-    for name, trials in (("first", before), ("second", after)):
-        if not trials.passes:
-            outcomes = ", ".join(outcome.value for outcome in trials.outcomes)
-            yield f"no result in the {name} run ({outcomes}{f': {trials.reason}' if trials.reason else ''})"
+    open_sides = {
+        name: _outcomes_text(trials) for name, trials in (("first", before), ("second", after)) if not trials.passes
+    }
+    if len(open_sides) == 2 and len(set(open_sides.values())) == 1:
+        yield f"no result in either run ({open_sides['first']})"
+    else:
+        yield from (f"no result in the {name} run ({text})" for name, text in open_sides.items())
     if before.scoring and after.scoring:
         yield from _scoring_changes(before.scoring, after.scoring)
+
+
+def _outcomes_text(trials: CaseTrials) -> str:
+    """The outcomes of trials that neither passed nor failed, and why: `pending: a person reads the poem`."""
+    outcomes = ", ".join(outcome.value for outcome in trials.outcomes)
+    return f"{outcomes}: {trials.reason}" if trials.reason else outcomes
 
 
 def _scoring_changes(before: Mapping[str, Scoring], after: Mapping[str, Scoring]) -> Iterator[str]:

@@ -15,9 +15,9 @@ import math
 import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate, combinations
-from statistics import NormalDist
+from statistics import NormalDist, fmean, median, stdev
 
 MAX_EXACT_ADDITIONS = 1_000_000
 """The most additions of an exact permutation test; beyond that, permutations are sampled."""
@@ -28,6 +28,10 @@ MAX_SPLITS = 1000
 MAX_DRAWS = 4999
 ENOUGH_EXTREME_DRAWS = 100
 """Sampling stops after `MAX_DRAWS` permutations, or once this many are as extreme as the observed one."""
+
+RESAMPLES = 200
+MAX_RESAMPLED = 2_000
+"""Bootstrap samples behind the interval of a ratio of medians, and the most cases in each."""
 
 Pair = tuple[Sequence[float], Sequence[float]]
 """The values of one case in the first and in the second run; a pass is 1 and a failure 0."""
@@ -53,6 +57,15 @@ class Effect:
     high: float
     count: int
     """Number of cases."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """What a resource took per trial in both runs, and the quotient of the two."""
+
+    before: float
+    after: float
+    effect: Effect
 
 
 def compare_pairs(pairs: Sequence[Pair], *, seed: int = 0) -> SignificanceTest | None:
@@ -202,6 +215,8 @@ def mean_difference(pairs: Sequence[Pair], *, confidence: float = 0.95) -> Effec
     if not differences:
         return None
     effect = _student(differences, confidence)
+    if len(differences) == 1:  # one case says nothing about how much cases vary
+        return Effect(effect.value, -1.0, 1.0, 1)
     if effect.low == effect.high:
         # All cases agree, so the interval would have width 0. This is the largest share of other cases that would
         # still have stayed unseen with this confidence.
@@ -211,22 +226,72 @@ def mean_difference(pairs: Sequence[Pair], *, confidence: float = 0.95) -> Effec
     return Effect(effect.value, max(-1.0, effect.low), min(1.0, effect.high), effect.count)
 
 
-def ratio(pairs: Sequence[Pair], *, confidence: float = 0.95) -> Effect | None:
-    """How many times as much of a resource the second run took per case (geometric mean), with an interval.
+def agreeing_interval(effect: Effect, p_value: float, alpha: float) -> Effect:
+    """The effect with an interval that contains 0 exactly if the test does not rule out 0.
 
-    Cases with 0 on either side have no ratio and are left out. A single case has no interval.
+    The test is exact and corrected for the number of tests; Student's interval is neither. Next to a p-value of 1, an
+    interval of [+0.007, +1.000] would be a second, contradicting answer. So the test decides about 0, and with it about
+    everything beyond 0.
     """
-    logs = []
-    for a, b in pairs:
-        first, second = (math.fsum(values) / len(values) if values else 0.0 for values in (a, b))
-        if first > 0 and second > 0:
-            logs.append(math.log(second / first))
-    if not logs:
+    if p_value > alpha:
+        return replace(effect, low=min(effect.low, 0.0), high=max(effect.high, 0.0))
+    if effect.value > 0:
+        return replace(effect, low=max(effect.low, 0.0))
+    return replace(effect, high=min(effect.high, 0.0)) if effect.value < 0 else effect
+
+
+def ratio_of_means(pairs: Sequence[Pair], *, confidence: float = 0.95) -> Ratio | None:
+    """How many times as much of a resource the second run took: the quotient of the means over cases.
+
+    A mean of ratios would be another number than the quotient of the two means that a report prints next to it. The
+    interval comes from the deviations of cases from both means (the delta method).
+    """
+    first, second = _case_means(pairs)
+    if not first or fmean(first) <= 0:
         return None
-    effect = _student(logs, confidence)
-    if len(logs) < 2:
-        return Effect(math.exp(effect.value), 0.0, math.inf, 1)
-    return Effect(math.exp(effect.value), math.exp(effect.low), math.exp(effect.high), len(logs))
+    before, after = fmean(first), fmean(second)
+    if after <= 0:
+        return Ratio(before, after, Effect(0.0, 0.0, math.inf, len(first)))
+    deviations = _student([b / after - a / before for a, b in zip(first, second, strict=True)], confidence)
+    return _ratio(before, after, deviations.high - deviations.value, len(first))
+
+
+def ratio_of_medians(pairs: Sequence[Pair], *, confidence: float = 0.95, seed: int = 0) -> Ratio | None:
+    """The same with medians, for times: one slow answer of a provider does not change them.
+
+    The interval comes from a bootstrap over cases. Of more than `MAX_RESAMPLED` cases, that many are drawn each time,
+    and the spread is scaled to the number of all.
+    """
+    first, second = _case_means(pairs)
+    if not first or median(first) <= 0:
+        return None
+    before, after = median(first), median(second)
+    if after <= 0:
+        return Ratio(before, after, Effect(0.0, 0.0, math.inf, len(first)))
+    if len(first) < 2:
+        return _ratio(before, after, math.inf, 1)
+    source, size = random.Random(seed), min(len(first), MAX_RESAMPLED)  # noqa: S311  not for secrets
+    logs = []
+    for _ in range(RESAMPLES):
+        drawn = source.choices(range(len(first)), k=size)
+        one, other = median([first[at] for at in drawn]), median([second[at] for at in drawn])
+        if one > 0 and other > 0:
+            logs.append(math.log(other / one))
+    spread = stdev(logs) * math.sqrt(size / len(first)) if len(logs) > 1 else math.inf
+    return _ratio(before, after, student_quantile(confidence, len(first) - 1) * spread, len(first))
+
+
+def _case_means(pairs: Sequence[Pair]) -> tuple[list[float], list[float]]:
+    known = [(fmean(a), fmean(b)) for a, b in pairs if a and b]
+    return [a for a, _ in known], [b for _, b in known]
+
+
+def _ratio(before: float, after: float, half: float, count: int) -> Ratio:
+    """The quotient, with an interval of `half` on each side of its logarithm; one case has no interval."""
+    value = after / before
+    if count < 2 or not half < 700:
+        return Ratio(before, after, Effect(value, 0.0, math.inf, count))
+    return Ratio(before, after, Effect(value, value * math.exp(-half), value * math.exp(half), count))
 
 
 def _student(values: Sequence[float], confidence: float) -> Effect:
