@@ -10,11 +10,14 @@ from pathlib import Path
 
 import httpx2
 import pytest
-from reporting_samples import FAILED, PASSED, score, trial
+from reporting_samples import FAILED, PASSED, PENDING, score, trial
 from served_viewer import TOKEN, serve_viewer
 from stored_runs import FIRST, SECOND, store_run, two_runs
 
+from proctor.agents.reply import Reply
+from proctor.cases.suite import Case, EvaluatorSpec, Expected, Turn
 from proctor.cli import main
+from proctor.evaluators.registry import find_declaration
 from proctor.results.score import Outcome
 from proctor.results.store.store import Store
 
@@ -55,6 +58,43 @@ def test_a_grade_settles_what_waited_with_who_and_when(client: httpx2.Client, st
     assert given.details["graded_by"] == "Ada"
     assert given.details["graded_at"].startswith("20")
     assert "Nothing left to grade here" in client.get(f"/runs/{SECOND}/grade").text
+
+
+def test_the_page_shows_the_criteria_and_the_passages_to_grade_against(tmp_path: Path) -> None:
+    rules = {"judge": {"model": "rules", "calls": []}}
+    specs = (
+        EvaluatorSpec("Faithfulness"),
+        EvaluatorSpec(
+            "GEval", {"criteria": "Names the <b>fee</b>.", "evaluation_steps": ["Find the fee.", "Compare."]}
+        ),
+    )
+    turn = Turn("Fee?", Expected(output="Ten euros.", context=("The fee is <i>10</i> EUR.",)))
+    case = Case(id="fee", turns=(turn,), evaluators=specs)
+    reply = Reply("Ten.", retrieval_context=("Retrieved: fees are listed online.", "x" * 50_000))
+    scores = [score(PENDING, None, item.name, reasoning="no rule proves it", details=rules) for item in specs]
+    store_run(tmp_path, FIRST, [trial(case, PENDING, None, *scores, replies=(reply,))])
+    with serve_viewer(tmp_path) as client:
+        faithful = client.get(f"/runs/{FIRST}/grade").text
+        rubric = client.get(f"/runs/{FIRST}/grade?skip=1").text
+    assert find_declaration("Faithfulness").summary in unescape(faithful)
+    assert "The fee is &lt;i&gt;10&lt;/i&gt; EUR." in faithful
+    assert "Retrieved: fees are listed online." in faithful
+    assert "x" * 10_001 not in faithful
+    assert "Ten euros." in faithful
+    assert "Pending: no rule proves it" in faithful
+    assert "Names the &lt;b&gt;fee&lt;/b&gt;." in rubric
+    assert "Find the fee." in rubric
+
+
+def test_the_rule_based_judge_is_not_called_a_model(tmp_path: Path) -> None:
+    rules = {"judge": {"model": "rules", "calls": [{"model": "rules", "kind": "claims"}]}}
+    store_run(tmp_path, FIRST, [trial("a", FAILED, "x", score(FAILED, 0.0, "Faithfulness", details=rules))])
+    with serve_viewer(tmp_path) as client:
+        pages = [
+            client.get(f"/runs/{FIRST}{place}").text for place in ("/case?suite=support&case=a", "/grade?what=judged")
+        ]
+    assert "by the rule-based judge" in pages[0]
+    assert not any(re.search(r"by (a model|rules\b)", page) for page in pages)
 
 
 def test_the_page_of_the_run_follows_a_grade(client: httpx2.Client) -> None:

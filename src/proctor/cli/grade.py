@@ -160,7 +160,14 @@ def _title(item: PendingScore) -> str:
 
 
 def _score_text(item: PendingScore) -> str:
-    facts = [Fact("  criteria", item.criteria), Fact("  input", value_text(item.question))]
+    facts = [Fact("  criteria", item.criteria)]
+    if item.pending_because and item.pending_because != item.criteria:
+        facts.append(Fact("  pending", item.pending_because))
+    facts += [
+        Fact(f"  {title.lower()}", "\n".join(map(value_text, value)) if isinstance(value, list) else value_text(value))
+        for title, value in item.material.items()
+    ]
+    facts.append(Fact("  input", value_text(item.question)))
     if item.expected is not UNSET:
         facts.append(Fact("  expected", value_text(item.expected)))
     facts.append(Fact("  answer", value_text(item.answer) or "(an empty answer)"))

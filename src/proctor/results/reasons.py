@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from proctor.results.trial import Trial
 
 _OUTCOMES = (Outcome.FAILED, Outcome.ERROR, Outcome.PENDING, Outcome.SKIPPED)
-_NUMBERED = re.compile(r" #\d+\Z")
+NUMBERED_TITLE = re.compile(r" #\d+\Z")
+"""The end of an evaluator's title if several in one list have the same: `Contains #2`."""
 
 
 class Subject(enum.IntEnum):
@@ -136,7 +137,7 @@ def _severity(score: Score) -> tuple[bool, bool, int]:
 
 def _importance(score: Score, names: Mapping[str, str]) -> tuple[Subject, int, bool, bool]:
     """Sort key among scores with the same outcome: `names` has the shipped name of each evaluator."""
-    name = names.get(_NUMBERED.sub("", score.evaluator), "")
+    name = names.get(NUMBERED_TITLE.sub("", score.evaluator), "")
     subject = subject_of(score, name)
     family = family_of(name) if subject is Subject.OPINION else ""
     rank = _JUDGE_FAMILIES.index(family) if family in _JUDGE_FAMILIES else 0

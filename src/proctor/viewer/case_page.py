@@ -110,15 +110,20 @@ def _judged_score(item: Mapping[str, Json]) -> JudgedScore:
         outcome=Outcome(item["outcome"]),
         evaluator=item["evaluator"],
         value=f"{value}{turn}",
-        note=f"by {item['model']}, {plural(len(item['calls']), 'call')}",
+        note=f"by {_judge(item['model'])}, {plural(len(item['calls']), 'call')}",
         reasoning=str(item["reasoning"]),
         votes=[pretty(vote) for vote in item["votes"]],
         calls=[_call(call) for call in item["calls"]],
     )
 
 
+def _judge(model: Json) -> str:
+    """A model's name; the rule-based judge is none."""
+    return "the rule-based judge" if is_rule_based(model) else str(model)
+
+
 def _call(call: Mapping[str, Json]) -> tuple[str, list[tuple[str, str]]]:
-    title = f"{call.get('kind') or 'call'} by {call.get('model')}{', from cache' if call.get('cached') else ''}"
+    title = f"{call.get('kind') or 'call'} by {_judge(call.get('model'))}{', from cache' if call.get('cached') else ''}"
     names = {"system": "System", "user": "User", "reply": "Reply", "unfit": "First reply (rejected)"}
     texts = [(label, pretty(call[name])) for name, label in names.items() if name in call]
     if not texts and not is_rule_based(call.get("model")):

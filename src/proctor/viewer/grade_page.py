@@ -10,10 +10,10 @@ from typing import Any
 from urllib.parse import urlencode
 
 from proctor.base.errors import UsageError
-from proctor.base.json_data import UNSET
+from proctor.base.json_data import UNSET, Json
 from proctor.reporting.html.environment import pretty
 from proctor.reporting.html.trial_view import MAX_FAILING_TEXT, TrialView, trial_view
-from proctor.reporting.wording import trial_name
+from proctor.reporting.wording import judge_title, trial_name
 from proctor.results.agreement import JudgeAgreement, judge_agreement
 from proctor.results.human_labels import HumanLabel, HumanLabels, ScorePlace, pairwise_agreement
 from proctor.results.judge_usage import judge_name
@@ -137,6 +137,10 @@ class GradedItem:
     evaluator: str
     turn: str
     criteria: str
+    """What to look for. The reason that a judge gave is not shown: it could influence the grader."""
+    pending_because: str
+    material: Sequence[tuple[str, Sequence[str]]]
+    """The suite's own criteria, rubric or steps, and the passages to grade against: a title and its texts."""
     texts: Sequence[tuple[str, str, str]]
     """CSS class, title and text of the input, the expected and the actual output."""
     view: TrialView
@@ -154,12 +158,15 @@ def _item(source: Source, row: Run, position: GradingPosition, address: tuple[in
     item = pending_score(trial, score)
     texts = [("said user", "Input", item.question), ("wanted", "Expected", item.expected)]
     texts.append(("said agent", "Output", item.answer))
+    criteria = item.criteria if item.criteria != score.reasoning or position.what == "waiting" else ""
     return GradedItem(
         name=trial_name(trial.case.id, trial.number),
         href=case_address(row.id, trial.suite, trial.case.id, trial.number),
         evaluator=score.evaluator,
         turn="" if score.turn is None else f" at turn {score.turn + 1}",
-        criteria=item.criteria if position.what == "waiting" else "",
+        criteria=criteria,
+        pending_because="" if item.pending_because == criteria else item.pending_because,
+        material=[(title, _entries(value)) for title, value in item.material.items()],
         texts=[
             (kind, title, pretty(value))
             for kind, title, value in texts
@@ -176,6 +183,11 @@ def _item(source: Source, row: Run, position: GradingPosition, address: tuple[in
         },
         later=position.address(row.id, skip=position.skip + 1),
     )
+
+
+def _entries(value: Json) -> list[str]:
+    """Passages or steps one by one; anything else as one text."""
+    return [pretty(item) for item in value] if isinstance(value, list) else [pretty(value)]
 
 
 def _agreement(source: Source, row: Run) -> dict[str, Any]:
@@ -219,7 +231,7 @@ def _judges(source: Source, row: Run, human_labels: Sequence[HumanLabel]) -> lis
                     and score_place(trial, at) == label.place
                     and score.value is not None
                 ):
-                    verdicts, labels = sides.setdefault(f"{name} and people", ([], []))
+                    verdicts, labels = sides.setdefault(f"{judge_title(name)} and people", ([], []))
                     verdicts.append(score.outcome is Outcome.PASSED)
                     labels.append(label.passed)
     return [(name, judge_agreement(*both)) for name, both in sides.items()]

@@ -7,15 +7,21 @@ import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
+from proctor.agents.reply import Reply
 from proctor.base.documents import did_you_mean
 from proctor.base.errors import StoreError, UsageError
 from proctor.base.json_data import UNSET, Json, Unset, to_json, to_text
-from proctor.cases.suite import Case, Turn
+from proctor.cases.suite import Case, EvaluatorSpec, Turn
 from proctor.cases.threshold import DEFAULT_THRESHOLD, passes, threshold_in_force
+from proctor.evaluators import shipped_evaluators
+from proctor.evaluators.declaration import declaration_of
+from proctor.evaluators.registry import shipped_class
+from proctor.results.reasons import NUMBERED_TITLE
 from proctor.results.run import Run
 from proctor.results.score import GRADED_BY, Outcome, Score, Scores
 from proctor.results.store.run_files import is_file_name
@@ -51,6 +57,11 @@ class PendingScore:
     answer: Json
     threshold: float
     expected: Json | Unset = UNSET
+    material: Mapping[str, Json] = field(default_factory=dict)
+    """What the answer is graded against besides the expected output, by title: the evaluator's own criteria, rubric or
+    steps, and the passages."""
+    pending_because: str = ""
+    """Why there is no score; empty if there is one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,12 +182,52 @@ def _pending_score(trial: Trial, score: Score, address: ScoreAddress) -> Pending
     answers = [to_json(reply.answer) for reply in replies]
     return PendingScore(
         address,
-        criteria=str(details.get("criteria") or score.reasoning),
+        criteria=str(details.get("criteria") or _evaluator_summary(trial, score) or score.reasoning),
         question=questions[0] if len(questions) == 1 else questions,
         answer=answers[0] if len(questions) == 1 and answers else answers,
         threshold=_threshold(score),
         expected=turns[-1].expected.output if turns else UNSET,
+        material={**_instructions(trial, score), **_passages(turns, replies)},
+        pending_because=score.reasoning if score.outcome is Outcome.PENDING else "",
     )
+
+
+def _evaluator_summary(trial: Trial, score: Score) -> str:
+    """What a shipped evaluator checks, in one sentence; "" for own code."""
+    spec = _spec(trial, score)
+    name = score.evaluator if spec is None else spec.shipped_name
+    return declaration_of(shipped_class(name)).summary if name in shipped_evaluators() else ""
+
+
+def _instructions(trial: Trial, score: Score) -> dict[str, Json]:
+    """What the suite tells the evaluator in words: criteria, rubric, steps; not its numbers and switches."""
+    spec = _spec(trial, score)
+    if spec is None:
+        return {}
+    texts = {name: value for name, value in spec.arguments.items() if isinstance(value, (str, list, tuple, Mapping))}
+    shown = score.details.get("criteria")
+    return {
+        name.replace("_", " ").capitalize(): to_json(value) for name, value in texts.items() if value and value != shown
+    }
+
+
+def _spec(trial: Trial, score: Score) -> EvaluatorSpec | None:
+    """The entry of the suite that a score comes from; `None` if the case does not list it."""
+    own = () if score.turn is None or score.turn >= len(trial.case.turns) else trial.case.turns[score.turn].evaluators
+    title = NUMBERED_TITLE.sub("", score.evaluator)
+    specs = (*(own or ()), *(trial.case.evaluators or ()))
+    return next((spec for spec in specs if spec.title in (score.evaluator, title)), None)
+
+
+def _passages(turns: Sequence[Turn], replies: Sequence[Reply]) -> dict[str, Json]:
+    """The passages of the case, and those that the agent retrieved."""
+    context = [passage for turn in turns for passage in turn.expected.context or ()]
+    retrieved: list[str] = []
+    for turn, reply in zip_longest(turns, replies):
+        own = None if turn is None else turn.retrieval_context
+        retrieved += own if own is not None else () if reply is None else reply.retrieval_context or ()
+    named = {"Context": to_json(context), "Retrieved passages": to_json(retrieved)}
+    return {title: passages for title, passages in named.items() if passages}
 
 
 def _question(case: Case, turn: Turn) -> Json:
@@ -188,7 +239,7 @@ def _question(case: Case, turn: Turn) -> Json:
 
 SCORE_WORDS = {"pass": 1.0, "fail": 0.0}
 GRADE_KEYS = ("suite", "case", "trial", "turn", "evaluator", "score", "reasoning", "grader")
-CONTEXT_KEYS = ("schema", "criteria", "question", "expected", "answer", "threshold")
+CONTEXT_KEYS = ("schema", "criteria", "question", "expected", "answer", "threshold", "material")
 """Keys of a row that are only shown to the grader; they are ignored when rows are read."""
 
 MAX_QUOTE = 60
@@ -225,6 +276,8 @@ def grading_row(item: PendingScore) -> dict[str, Json]:
     }
     if item.expected is not UNSET:
         row["expected"] = to_json(item.expected)
+    if item.material:
+        row["material"] = to_json(item.material)
     return row
 
 
