@@ -81,7 +81,8 @@ def test_the_page_shows_the_criteria_and_the_passages_to_grade_against(tmp_path:
     assert "Retrieved: fees are listed online." in faithful
     assert "x" * 10_001 not in faithful
     assert "Ten euros." in faithful
-    assert "Pending: no rule proves it" in faithful
+    assert "Why it is pending" in faithful
+    assert "no rule proves it" in faithful
     assert "Names the &lt;b&gt;fee&lt;/b&gt;." in rubric
     assert "Find the fee." in rubric
 

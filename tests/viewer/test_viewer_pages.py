@@ -36,7 +36,7 @@ def shown(client: httpx2.Client, address: str) -> str:
 
 def cases_in(text: str) -> list[str]:
     """The cases that a run's page lists, in their order."""
-    return re.findall(r'<tr data-item><th scope="row"><a href="[^"]*">([^<]*)</a>', text)
+    return re.findall(r'<tr data-item><th scope="row"><a href="[^"]*"[^>]*>([^<]*)</a>', text)
 
 
 def test_the_first_page_lists_every_run_with_its_verdict_and_a_trend(client: httpx2.Client) -> None:
@@ -366,9 +366,34 @@ def test_a_name_with_half_a_surrogate_pair_can_be_opened(tmp_path: Path) -> None
     name = "half \ud800 a pair"
     store_run(folder, FIRST, [trial(name, FAILED, "\ud800")])
     with serve_viewer(folder) as client:
-        [link] = re.findall(r'<a href="(/runs/[^"]*/case[^"]*)">half', shown(client, f"/runs/{FIRST}"))
+        [link] = re.findall(r'<a href="(/runs/[^"]*/case[^"]*)"[^>]*>half', shown(client, f"/runs/{FIRST}"))
         assert "half \\ud800 a pair" in shown(client, link.replace("&amp;", "&"))
 
 
 def _case(suite: str, case: str) -> str:
     return urlencode({"suite": suite, "case": case}, errors="surrogatepass")
+
+
+def test_a_run_shows_the_input_and_the_answer_of_each_case_in_short(tmp_path: Path) -> None:
+    long = trial(single("long-" + "x" * 300, "<b>Why</b> " + "w" * 2_000), FAILED, "<script>no</script> " + "a" * 5_000)
+    repeated = [trial("twice", PASSED, "All is well."), trial("twice", FAILED, "It broke.", number=2)]
+    store_run(tmp_path, FIRST, [long, *repeated, trial("unanswered", ERROR, None, replies=(), reason="no key")])
+    with serve_viewer(tmp_path) as client:
+        text = shown(client, f"/runs/{FIRST}")
+    assert "&lt;b&gt;Why&lt;/b&gt; www" in text
+    assert "&lt;script&gt;no" in text
+    assert "a" * 301 not in text
+    assert "It broke." in text  # the trial that did not pass
+    assert "All is well." not in text
+    assert "data-hide-texts" in text
+
+
+@pytest.mark.parametrize(("status", "is_gone"), [("running", False), ("interrupted", False), ("finished", True)])
+def test_a_case_that_has_not_run_yet_is_not_gone(tmp_path: Path, status: str, is_gone: bool) -> None:
+    store_run(tmp_path, FIRST, [trial(f"c{at}") for at in range(48)])
+    store_run(tmp_path, SECOND, [trial("c0")], day=1, status=status)
+    with serve_viewer(tmp_path) as client:
+        run = shown(client, f"/runs/{SECOND}")
+        compared = shown(client, f"/compare?a={FIRST}&b={SECOND}")
+    assert ("47 gone" in run) is is_gone
+    assert (">Gone<" in compared) is is_gone

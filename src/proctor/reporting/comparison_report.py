@@ -174,14 +174,15 @@ class ListedCases:
 
 
 def listed_cases(cases: Sequence[CaseChange]) -> ListedCases:
-    """The cases of one kind of change; each broken, fixed or flaky case keeps all that is known about it."""
+    """The cases of one kind of change; what changed or fails keeps all that is known about it."""
     texts = [tuple(differences(case)) for case in cases]
-    if cases and cases[0].group in (Change.BROKEN, Change.FIXED, Change.FLAKY):
+    if not cases or cases[0].group not in (Change.NOT_COMPARABLE, Change.NEW, Change.GONE):
         return ListedCases([], list(zip(cases, texts, strict=True)))
-    counts = Counter(text for text in texts if text)
-    common = {text: count for text, count in counts.items() if count > 1}
-    notes = [f"{plural(count, 'case')}: {'; '.join(text)}" for text, count in common.items()]
-    return ListedCases(notes, [(case, () if text in common else text) for case, text in zip(cases, texts, strict=True)])
+    common = {text: count for text, count in Counter(text for text in texts if text).items() if count > 1}
+    is_one = len(common) == 1 and len(cases) == sum(common.values())
+    marks = {text: () if is_one else (f"({number})",) for number, text in enumerate(common, 1)}
+    notes = [f"{' '.join([*marks[text], plural(count, 'case')])}: {'; '.join(text)}" for text, count in common.items()]
+    return ListedCases(notes, [(case, marks.get(text, text)) for case, text in zip(cases, texts, strict=True)])
 
 
 def differences(case: CaseChange) -> Iterator[str]:

@@ -327,14 +327,17 @@ def _has_failing_score(row: CaseRow, evaluator: str) -> bool:
     return any(score.outcome in NOT_PASSED for score in scores)
 
 
-def changes(before: RunTotals, after: RunTotals) -> dict[str, int]:
-    """How many cases are broken, fixed, new or gone since an earlier run."""
+def changes(before: RunTotals, after: RunTotals, *, is_complete: bool) -> dict[str, int]:
+    """How many cases are broken, fixed, new or gone since an earlier run.
+
+    In a run that is not complete, a missing case is not gone: it has not run yet.
+    """
     pairs = [(case, before.cases[address][0]) for address, (case, _) in after.cases.items() if address in before.cases]
     return {
         "broken": sum(is_broken(case, earlier) for case, earlier in pairs),
         "fixed": sum(is_fixed(case, earlier) for case, earlier in pairs),
         "new": len(after.cases.keys() - before.cases.keys()),
-        "gone": len(before.cases.keys() - after.cases.keys()),
+        "gone": len(before.cases.keys() - after.cases.keys()) if is_complete else 0,
     }
 
 

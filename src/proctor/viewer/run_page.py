@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from proctor.cases.identity import CaseAddress
+from proctor.reporting.explain import answer_text, input_text
 from proctor.reporting.html.run_view import Dot, ScoreCell, agents_text, score_cells
 from proctor.reporting.wording import OUTCOME_STYLES, duration, money, plural
 from proctor.results.run import Run, RunStatus
@@ -32,6 +33,8 @@ from proctor.viewer.sources import Source
 MAX_COLUMNS = 12
 """Maximum columns of evaluators; the page of a case shows all."""
 MAX_DOTS = 12
+MAX_SHORT_TEXT = 300
+"""Characters of an input or answer in the table; what does not fit into its column is cut by the style sheet."""
 FILTER_OUTCOMES = {"broken": Outcome.FAILED, "fixed": Outcome.PASSED, "flaky": Outcome.ERROR}
 """The outcome whose color a filter has that is not an outcome itself."""
 QUICK_FILTERS = ("failed", "flaky", "error", "pending", "broken", "fixed", "passed")
@@ -75,6 +78,10 @@ class ListedCase:
     cells: Sequence[ScoreCell | None]
     time: str
     cost: str
+    input: str
+    """The input, or the first of several, in short."""
+    answer: str
+    """The answer of the trial that reports show, in short."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +96,7 @@ class CaseTable:
 
     @property
     def width(self) -> int:
-        return 3 + self.has_repeats + len(self.evaluators) + self.has_costs
+        return 4 + self.has_repeats + len(self.evaluators) + self.has_costs
 
 
 def run_page(visit: Visit) -> Page:
@@ -103,7 +110,8 @@ def run_page(visit: Visit) -> Page:
         words = source.store.cases_with_words(row.no, query.words) if query.words else None
         matches = find_cases(run, query, {} if before is None else before.cases, words)
         cases = matches[(query.page - 1) * CASES_PER_PAGE : query.page * CASES_PER_PAGE]
-        changed = {} if before is None else changes(before, run.totals)
+        is_complete = row.status is RunStatus.FINISHED and not row.interrupted
+        changed = {} if before is None else changes(before, run.totals, is_complete=is_complete)
         values = {
             "row": row,
             "query": query,
@@ -117,7 +125,7 @@ def run_page(visit: Visit) -> Page:
             "choices": _select_fields(query),
             "more_choices": _more_select_fields(run, query),
             "count": len(matches),
-            "table": _table(row, cases, {} if before is None else before.cases),
+            "table": _table(row, cases, {} if before is None else before.cases, _texts(run, cases)),
             "page": query.page,
             "pages": -(-len(matches) // CASES_PER_PAGE),
             "previous_page": f"{query.address(page=query.page - 1)}#cases",
@@ -229,11 +237,30 @@ def _select_field(label: str, name: str, options: Sequence[tuple[str, str]], val
     return SelectField(label, name, options if is_option else [*options, (value, value)], value)
 
 
-def _table(row: Run, cases: Sequence[tuple[str, CaseRow]], before: EarlierCases) -> CaseTable:
+Texts = Mapping[CaseAddress, tuple[str, str]]
+"""By case: its input and its answer, in short."""
+
+
+def _texts(run: RunCases, cases: Sequence[tuple[str, CaseRow]]) -> Texts:
+    """The input and the answer of each listed case: of its first trial that did not pass, else of the first."""
+    shown: dict[int, CaseAddress] = {}
+    for _, case in cases:
+        bad = (trial for trial in case.trials if trial.outcome is not Outcome.PASSED)
+        shown[next(bad, case.trials[0]).position] = case.address
+    texts: dict[CaseAddress, tuple[str, str]] = {}
+    for trial in run.run.trials_of(set(shown.values())) if shown else ():
+        if trial.position in shown:
+            question = input_text(trial.case, trial.case.turns[0]) if trial.case.turns else ""
+            answer = answer_text(trial.replies[-1]) if trial.replies else ""
+            texts[shown[trial.position]] = question[:MAX_SHORT_TEXT], answer[:MAX_SHORT_TEXT]
+    return texts
+
+
+def _table(row: Run, cases: Sequence[tuple[str, CaseRow]], before: EarlierCases, texts: Texts) -> CaseTable:
     names = dict.fromkeys(score.evaluator for _, case in cases for trial in case.trials for score in trial.scores)
     evaluators = list(names)[:MAX_COLUMNS]
     groups = [
-        (group, [_listed_case(row, case, before, evaluators) for _, case in members])
+        (group, [_listed_case(row, case, before, evaluators, texts) for _, case in members])
         for group, members in groupby(cases, key=lambda item: item[0])
     ]
     return CaseTable(
@@ -245,7 +272,8 @@ def _table(row: Run, cases: Sequence[tuple[str, CaseRow]], before: EarlierCases)
     )
 
 
-def _listed_case(row: Run, case: CaseRow, before: EarlierCases, evaluators: Sequence[str]) -> ListedCase:
+def _listed_case(row: Run, case: CaseRow, before: EarlierCases, evaluators: Sequence[str], texts: Texts) -> ListedCase:
+    question, answer = texts.get(case.address, ("", ""))
     suite, case_id = case.address
     was = before[case.address][0].outcome if case.address in before else None
     dots = [
@@ -261,6 +289,8 @@ def _listed_case(row: Run, case: CaseRow, before: EarlierCases, evaluators: Sequ
         cells=score_cells(case.trials, evaluators),
         time=duration(case.mean_ms),
         cost="" if case.mean_usd is None else money(case.mean_usd),
+        input=question,
+        answer=answer,
     )
 
 

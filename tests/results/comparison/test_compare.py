@@ -183,7 +183,13 @@ def test_a_run_that_ended_in_errors_alone_is_said_to_be_unmeasured() -> None:
 def test_a_run_that_was_interrupted_is_compared_as_far_as_it_came_and_says_so() -> None:
     cut = run_of(outcomes("a", P), interrupted=True)
     found = compared(run_of(outcomes("a", P), outcomes(single("b", "Hi?"), P)), cut)
-    assert found.notes == ("run 20260102-000000-beef is incomplete: 1 of 1 trials ran",)
+    assert found.notes == (
+        "run 20260102-000000-beef is incomplete: 1 of 1 trials ran",
+        "1 case cannot be compared",
+    )
+    assert found.gone == []  # it may just not have run
+    [missing] = found.not_comparable
+    assert (missing.case_id, missing.reasons) == ("b", ("did not run in the second run, which is incomplete",))
 
 
 def test_scores_and_resources_come_with_intervals() -> None:
@@ -248,3 +254,17 @@ def test_two_runs_of_one_agent_are_seldom_called_different(repeats: int) -> None
 
     alarms = sum(compared(one(), one()).verdict in ("regression", "improvement") for _ in range(120))
     assert alarms <= 12  # 5 % of 120 are 6; more than 12 would come by chance once in a hundred
+
+
+def test_the_interval_of_a_difference_never_contradicts_its_p_value() -> None:
+    """Not: +0.957 [+0.007, +1.000] next to p = 1.00."""
+
+    def run(*values: float) -> Run:
+        return run_of([trial("a", P, "x", *(score(P, value, f"E{at}") for at, value in enumerate(values)))])
+
+    [first, second] = compared(run(0.043, 0.5), run(1.0, 0.5)).evaluators
+    assert first.p_value == 1.0
+    assert first.difference.value == pytest.approx(0.957)
+    for item in (first, second):
+        assert item.difference.low <= 0 <= item.difference.high
+        assert not item.differs

@@ -81,6 +81,7 @@ def compare_runs(
         _compared_run(run, agent, suite_names)
         for (run, suite_names), agent in zip(sides, (before_agent, after_agent), strict=True)
     )
+    pairs = [_with_unfinished_side(pair, one, other) for pair in pairs]
     changes = _with_divergences([_change(pair) for pair in pairs], pairs, *sides)
     return _comparison(one, other, pairs, changes, alpha)
 
@@ -135,6 +136,14 @@ def _compared_run(run: Run, agent: str | None, suite_names: Mapping[str, str]) -
     return ComparedRun(run.id, run.name, agents, run.started_at, run.git, trials, planned, complete)
 
 
+def _with_unfinished_side(pair: CasePair, before: ComparedRun, after: ComparedRun) -> CasePair:
+    """A case that only one run has is new or gone if the other run is complete. If not, it may just not have run."""
+    for name, side, run in (("first", pair.before, before), ("second", pair.after, after)):
+        if side is None and not run.complete:
+            return replace(pair, incomparable_because=(f"did not run in the {name} run, which is incomplete",))
+    return pair
+
+
 def _values(pair: CasePair) -> Pair:
     return ([] if pair.before is None else pair.before.passes), ([] if pair.after is None else pair.after.passes)
 
@@ -165,10 +174,10 @@ def _change(pair: CasePair) -> CaseChange:
 
 def case_change(pair: CasePair) -> Change:
     """How a case changed. It is broken or fixed only if its own flakiness does not explain the change."""
-    if pair.before is None or pair.after is None:
-        return Change.NEW if pair.before is None else Change.GONE
     if pair.incomparable_because:
         return Change.NOT_COMPARABLE
+    if pair.before is None or pair.after is None:
+        return Change.NEW if pair.before is None else Change.GONE
     before, after = pair.before.passes, pair.after.passes
     if len({*before, *after}) == 1:
         return Change.STILL_PASSING if before[0] else Change.STILL_FAILING

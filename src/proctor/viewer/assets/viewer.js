@@ -48,6 +48,7 @@
       localTimes();
       scrollers();
       listen();
+      hideTexts(document.documentElement.classList.contains("hide-texts"));
       const again = place && one(`form[data-auto] [name="${place.name}"]`);
       if (again) {
         if (again.tagName === "INPUT") again.value = place.value;
@@ -107,6 +108,25 @@
     open();
   };
 
+  // Whether the table of cases has the column with input and answer; remembered for all runs.
+  const hideTexts = (hidden) => {
+    document.documentElement.classList.toggle("hide-texts", hidden);
+    for (const button of all("[data-hide-texts]")) {
+      button.hidden = false;
+      button.textContent = hidden ? "Show input and answer" : "Hide input and answer";
+      button.setAttribute("aria-pressed", String(hidden));
+    }
+  };
+  const areTextsHidden = () => {
+    try { return localStorage.getItem("proctor-hide-texts") === "yes"; } catch { return false; }
+  };
+  addEventListener("click", (event) => {
+    if (!event.target.closest?.("[data-hide-texts]")) return;
+    const hidden = !document.documentElement.classList.contains("hide-texts");
+    try { localStorage.setItem("proctor-hide-texts", hidden ? "yes" : "no"); } catch { /* not remembered */ }
+    hideTexts(hidden);
+  });
+
   let at = -1;
   const move = (step) => {
     const neighbour = one(step > 0 ? "a[rel=next]" : "a[rel=prev]");
@@ -153,6 +173,7 @@
     help.hidden = false;
     help.addEventListener("click", () => one("#help").showModal());
   }
+  hideTexts(areTextsHidden());
   localTimes();
   scrollers();
   listen();
