@@ -19,6 +19,7 @@ from command_line import COMMAND
 from served_viewer import serve_viewer
 from stored_runs import FIRST, SECOND, two_runs
 
+from proctor.base.installation import install_command
 from proctor.results.store.run_files import export_run
 from proctor.results.store.store import Store
 from proctor.viewer.sources import open_sources
@@ -90,7 +91,7 @@ def test_without_its_packages_the_viewer_says_what_to_install(
     monkeypatch.setitem(sys.modules, "starlette", None)
     ended = proctor("view", "--no-open")
     assert ended.code == 2
-    assert "pip install 'agent-proctor[view]'" in ended.err
+    assert install_command("view") in ended.err
 
 
 def test_stores_files_and_runs_can_be_named_together(project: Path) -> None:

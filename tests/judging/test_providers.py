@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import subprocess
 import sys
 import time
@@ -35,6 +36,7 @@ from judge_server import (
 )
 
 from proctor.base.errors import UsageError
+from proctor.base.installation import install_command
 from proctor.judging.judge import Completion, EndpointFailed, Prompt
 from proctor.judging.providers import ModelSpec, ProviderEndpoint
 
@@ -287,10 +289,10 @@ def test_missing_packages_and_keys_are_told_before_anything_is_asked(monkeypatch
     with pytest.raises(UsageError, match="set OPENAI_API_KEY"):
         ProviderEndpoint(ModelSpec("openai", "gpt-4o"))
     monkeypatch.setitem(sys.modules, "anthropic", None)
-    with pytest.raises(UsageError, match=r"pip install 'agent-proctor\[anthropic\]'"):
+    with pytest.raises(UsageError, match=re.escape(install_command("anthropic"))):
         ProviderEndpoint(ModelSpec("anthropic", "claude-sonnet-5"))
     monkeypatch.setitem(sys.modules, "pydantic_ai", None)
-    with pytest.raises(UsageError, match=r"pip install 'agent-proctor\[judge\]'"):
+    with pytest.raises(UsageError, match=re.escape(install_command("judge"))):
         ProviderEndpoint(ModelSpec("openai", "gpt-4o"))
 
 

@@ -103,7 +103,7 @@ def test_a_model_is_named_as_people_name_it(named: Any, provider: str, name: str
         ("openai:gpt-5", "set OPENAI_API_KEY"),
         ("litellm:gpt-4o", "set base_url"),
         ("vllm:qwen", "set base_url, or set VLLM_BASE_URL"),
-        ("google:gemini-2.5-flash", "agent-proctor[google]"),
+        ("google:gemini-2.5-flash", "[google]"),
     ],
 )
 def test_an_unusable_name_is_told_what_is_wrong(named: Any, said: str) -> None:

@@ -508,8 +508,13 @@ def _of_key(error: BaseException) -> Diagnosis:
 
 def _missing_variable(text: str) -> str:
     """That an environment variable is not set, if a text says so about one for a key and it is true."""
-    name = next((name for name in _KEY_VARIABLE.findall(text) if not os.environ.get(name)), "")
-    return f"{name} is not set" if name and _MISSING.search(text) else ""
+    names = missing_keys(text) if _MISSING.search(text) else []
+    return f"{names[0]} is not set" if names else ""
+
+
+def missing_keys(text: str) -> list[str]:
+    """The environment variables for keys that a text names and that are not set."""
+    return [name for name in dict.fromkeys(_KEY_VARIABLE.findall(text)) if not os.environ.get(name)]
 
 
 def _raised_elsewhere(name: str, message: str | None) -> Diagnosis:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from importlib.metadata import PackageNotFoundError, version
@@ -14,6 +14,8 @@ import click
 
 from proctor.agents.frameworks import shipped_adapters
 from proctor.base.errors import StoreError, UsageError
+from proctor.base.installation import pip_command
+from proctor.cli.ci_files import CI_FILES, REQUIREMENTS, Job, ci_files, folder_in_repository, repository_root
 from proctor.cli.help_pages import DocumentedCommand
 from proctor.cli.output import say
 from proctor.plugins import shipped_plugins
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 ENDING = ".tmpl"
 """The ending of template files, so that no tool takes them for modules of this package."""
 SCHEMA = "suite.schema.json"
-CI_FILES = {"github": ".github/workflows/proctor.yml", "gitlab": ".gitlab-ci.yml"}
+CI_NAMES = {"github": "GitHub", "gitlab": "GitLab"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,19 +101,28 @@ def command(folder: Path, name: str, ci: str | None) -> int:
     Existing files are never overwritten. Framework templates use a fake model, so the suite runs without an API key.
     """
     template = TEMPLATES[name]
-    files = {folder / place: text for place, text in _files(name, template)}
+    files: dict[Path, str | bytes] = {folder / place: text for place, text in _files(name, template)}
+    requirements = folder / REQUIREMENTS
+    if (ci is not None or template.packages) and not requirements.exists():
+        files[requirements] = _requirements(template)
+    elif template.packages:
+        say(f"note: {requirements} exists; add what the agent needs: {' '.join(template.packages)}", err=True)
     if ci is not None:
-        files |= _ci_file(ci, template, folder)
+        root = repository_root()
+        here = Path() if root == Path.cwd() else root
+        files |= {here / place: content for place, content in ci_files(ci, _job(ci, template, folder)).items()}
     _write(files)
     own = [str(path.relative_to(folder)) for path in files if path.is_relative_to(folder)]
     say(f"wrote {', '.join(own)} to {folder}")
     for path in files:
         if not path.is_relative_to(folder):
             say(f"wrote {path}")
-    if ci == "github":
-        say("replace OWNER in that file with the GitHub account that hosts Proctor")
+    if ci is not None:
+        say(f"commit these files, and {CI_NAMES[ci]} runs the suite; it needs no secret until the agent calls a model")
+        if any(path.suffix == ".whl" for path in files):
+            say("the wheel is a copy of Proctor, which was not installed from a package index here")
     if missing := _missing(template):
-        say(f"install what it needs: pip install {' '.join(missing)}")
+        say(f"install what it needs: {pip_command(*missing)}")
     if template.install:
         say(f"install what it needs: {_in_folder(template.install, folder)}")
     if template.install:  # its project file has to be found from the working folder
@@ -151,32 +162,30 @@ def _below(folder: Traversable, place: str) -> Iterator[tuple[str, str]]:
             yield f"{place}{item.name.removesuffix(ENDING)}", item.read_text(encoding="utf-8")
 
 
-def _ci_file(ci: str, template: Template, folder: Path) -> dict[Path, str]:
-    """The CI workflow, at the root of the repository."""
-    here = Path.cwd()
-    root = next((up for up in (here, *here.parents) if (up / ".git").exists()), here)
-    try:
-        own = folder.resolve().relative_to(root.resolve())
-    except ValueError:
-        raise UsageError(f"{folder} is outside of {root}, where the {ci} workflow belongs") from None
-    text = (resources.files("proctor") / "templates" / "ci" / f"{ci}{ENDING}").read_text(encoding="utf-8")
-    words = _expand_paths(template.paths, own)
-    lines = "".join(f"\n            {word}" for word in words)
-    filled = text.replace("{lines}", lines).replace("{words}", shlex.join(words))
-    return {(root if root != here else Path()) / CI_FILES[ci]: filled}
+def _requirements(template: Template) -> str:
+    lines = ["# The packages of the agent. Proctor is installed separately.", *template.packages]
+    return "\n".join(lines) + "\n"
 
 
-def _write(files: dict[Path, str]) -> None:
+def _job(ci: str, template: Template, folder: Path) -> Job:
+    """What the workflow runs for a template in this folder."""
+    own = folder_in_repository(folder, ci)
+    return Job(own, _expand_paths(template.paths, Path() if template.install else own), template.install)
+
+
+def _write(files: Mapping[Path, str | bytes]) -> None:
     existing = [path for path in files if path.exists()]
     if existing:
         is_ci = any(existing[0].as_posix().endswith(name) for name in CI_FILES.values())
         advice = "remove --ci and add the job by hand" if is_ci else "name another folder: proctor init my_suite"
         raise UsageError(f"{existing[0]} already exists; {advice}")
-    for path, text in files.items():
+    for path, content in files.items():
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            with path.open("x", encoding="utf-8", newline="\n") as out:
-                out.write(text)
+            with path.open("xb") as out:
+                out.write(content.encode() if isinstance(content, str) else content)
+            if path.suffix == ".py" and path.read_bytes().startswith(b"#!"):
+                path.chmod(0o755)
         except OSError as error:
             raise StoreError(f"cannot write {path}: {error.strerror or error}") from None
 

@@ -17,6 +17,7 @@ import yaml
 from proctor.agents.frameworks import shipped_adapters
 from proctor.base.documents import did_you_mean
 from proctor.base.errors import UsageError
+from proctor.base.installation import pip_command
 from proctor.base.json_data import Json, to_json
 from proctor.cases.formats import formats as all_formats
 from proctor.cli import suggestions
@@ -233,7 +234,7 @@ def agents(name: str | None, as_json: bool) -> int:
         say("\nAgents of frameworks are also written as file.py:name and recognized by their type:\n")
     for item in frameworks:
         there = [f"{package} {version}" for package, version in item["packages"].items() if version]
-        missing = f"not installed (pip install {' '.join(item['packages'])})"
+        missing = f"not installed ({pip_command(*item['packages'])})"
         say(f"{item['name']:<17}  {', '.join(there) or missing}")
         say(f"{'':<17}  {item['takes']}")
     for other in _packages_with_adapters() if name is None else ():

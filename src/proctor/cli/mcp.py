@@ -21,6 +21,7 @@ import click
 
 from proctor.base.documents import did_you_mean
 from proctor.base.errors import InvalidSuite, ProctorError, UsageError
+from proctor.base.installation import install_command
 from proctor.base.json_data import Json, to_json
 from proctor.base.masking import mask
 from proctor.cases.formats.loading import load
@@ -38,7 +39,7 @@ from proctor.results.run import Run
 from proctor.results.store.run_files import is_file_name
 from proctor.results.store.store import Store
 from proctor.results.verdict import verdict
-from proctor.version import __version__, install_command
+from proctor.version import __version__
 
 INSTRUCTIONS = """\
 Proctor runs suites of cases against an AI agent and reports whether it passed. show_run lists what failed, with the \

@@ -12,7 +12,7 @@ from typing import Any, TextIO
 import click
 
 from proctor.base.errors import Problem, StoreError
-from proctor.reporting.build_findings import annotation_lines, findings
+from proctor.reporting.build_findings import annotation_lines, findings, secret_lines
 from proctor.reporting.output import write_document
 from proctor.reporting.reporters import write_reports
 from proctor.reporting.terminal.progress import choose_terminal
@@ -88,7 +88,9 @@ def run_and_report(
     if reports or "GITHUB_STEP_SUMMARY" in os.environ:
         for path in write_reports(run, verdict, reports, os.environ):
             say(f"report: {path}", err=stream is sys.stderr)
-    if os.environ.get("GITHUB_ACTIONS") == "true":
-        for line in annotation_lines(findings(run, verdict, os.environ)):
+    on_github = os.environ.get("GITHUB_ACTIONS") == "true"
+    if on_github or os.environ.get("GITLAB_CI") == "true":
+        problems = findings(run, verdict, os.environ)
+        for line in (*(annotation_lines(problems) if on_github else ()), *secret_lines(problems, os.environ)):
             click.echo(line, file=stream)
     return verdict.exit_code

@@ -5,12 +5,12 @@ from __future__ import annotations
 import click
 
 from proctor.base.errors import UsageError
+from proctor.base.installation import install_command
 from proctor.cli.grade import reviewer_name
 from proctor.cli.help_pages import DocumentedCommand
 from proctor.cli.options import store_option
 from proctor.cli.output import say
 from proctor.config import read_configuration
-from proctor.version import install_command
 from proctor.viewer.sources import open_sources
 
 

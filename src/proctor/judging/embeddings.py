@@ -27,6 +27,7 @@ from typing import Any, Protocol
 from proctor.agents.reply import Usage
 from proctor.base.errors import JudgeFailed, NeedsModel, RenamedWarning, UsageError
 from proctor.base.infrastructure import diagnose, diagnose_status
+from proctor.base.installation import install_command
 from proctor.base.json_data import Json, fingerprint, to_text
 from proctor.base.masking import mask
 from proctor.base.rate_limit import RateLimiter
@@ -38,7 +39,6 @@ from proctor.judging.judge import EndpointFailed, JudgeCall
 from proctor.judging.provider_table import address_problem
 from proctor.judging.rate_limit import RetryOptions, send_with_retries
 from proctor.judging.session import engine_session
-from proctor.version import install_command
 
 LOCAL = "local"
 """The name of the encoder that is installed with the package."""

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from proctor.base.documents import did_you_mean
 from proctor.base.errors import UsageError
-from proctor.version import install_command
+from proctor.base.installation import install_command, pip_command
 
 LIBRARY = "pydantic_ai"
 ANTHROPIC_MAX_TOKENS = 16_000
@@ -50,7 +50,7 @@ class Provider:
     def install_command(self) -> str:
         """The command that installs the packages this provider needs."""
         if self.extra.startswith("+"):
-            return f"pip install 'pydantic-ai-slim[{self.extra[1:]}]'"
+            return pip_command(f"pydantic-ai-slim[{self.extra[1:]}]")
         return install_command(self.extra)
 
 

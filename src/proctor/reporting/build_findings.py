@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
+from proctor.base.infrastructure import missing_keys
 from proctor.base.json_data import Json
 from proctor.gate.verdict import case_text, suite_wide_text, world_text
 from proctor.reporting.failing_cases import case_positions_in, failing_cases
@@ -262,6 +263,20 @@ def annotation_lines(findings: list[Finding]) -> Iterator[str]:
     if len(findings) > MAX_ANNOTATIONS:
         more = plural(len(findings) - MAX_ANNOTATIONS, "more case")
         yield f"::notice title=Proctor::{more} did not pass; the reports have all of them"
+
+
+def secret_lines(findings: list[Finding], environment: Mapping[str, str]) -> Iterator[str]:
+    """Where to set each key that is missing in this job, on GitHub and GitLab; nothing elsewhere."""
+    reasons = [item.reason for item in findings if item.outcome is Outcome.ERROR]
+    for name in dict.fromkeys(name for reason in reasons for name in missing_keys(reason)[:1]):
+        if environment.get("GITHUB_ACTIONS") == "true":
+            advice = (
+                f"Add a secret called {name} under Settings > Secrets and variables > Actions, and pass it to the step "
+                f"as env: {{{name}: ${{{{ secrets.{name} }}}}}}. Pull requests from forks get no secrets."
+            )
+            yield f"::error title={name} is not set::{_data(advice)}"
+        elif environment.get("GITLAB_CI") == "true":
+            yield f"error: {name} is not set; add it as a masked variable under Settings > CI/CD > Variables"
 
 
 def _data(text: str) -> str:

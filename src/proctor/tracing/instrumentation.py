@@ -23,8 +23,8 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from proctor.base.installation import extra_arguments, pip_command
 from proctor.base.json_data import Json
-from proctor.version import DISTRIBUTION
 
 CLIENTS = {
     "openai": "openai",
@@ -80,8 +80,8 @@ def missing_instrumentation() -> str:
     if not untraced:
         return ""
     packages = [f"openinference-instrumentation-{CLIENTS[name].replace('_', '-')}" for name in untraced]
-    sdk = [] if _is_installed("opentelemetry.sdk") else [f"'{DISTRIBUTION}[tracing]'"]
-    return f"to trace the calls of {' and '.join(untraced)}: pip install {' '.join(sdk + packages)}"
+    sdk = () if _is_installed("opentelemetry.sdk") else extra_arguments("tracing")
+    return f"to trace the calls of {' and '.join(untraced)}: {pip_command(*sdk, *packages)}"
 
 
 class _Instrumentations:

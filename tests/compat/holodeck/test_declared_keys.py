@@ -13,6 +13,7 @@ from judge_server import status
 from scripted_model import Conversation, TextReply, ToolCallReply, calls, model_server, says
 
 from proctor.base.errors import InvalidSuite
+from proctor.base.installation import install_command
 from proctor.cases.formats.loading import load
 from proctor.cases.suite import Case, Suite, Turn
 from proctor.compat.holodeck.models import DESCRIPTION_KEYS, TOOL_TYPES
@@ -179,7 +180,7 @@ OPENAI = {"provider": "openai", "name": "m", "endpoint": NOWHERE}
         ({"model": {**OPENAI, "seed": 3}}, "model.seed is not a known key"),
         ({"model": {"provider": "azure_openai", "name": "m"}}, "set endpoint"),
         ({"model": {"provider": "openai", "name": "m"}}, "model cannot be used: calling openai needs a key: set"),
-        ({"model": {"provider": "groq", "name": "m"}}, "needs more packages: pip install 'agent-proctor[groq]'"),
+        ({"model": {"provider": "groq", "name": "m"}}, f"needs more packages: {install_command('groq')}"),
         ({"claude": {"max_turns": 3}}, "claude does not apply to models of openai"),
         ({"openai": {"max_turns": 0}}, "openai.max_turns must be at least 1"),
         ({"openai": {"effort": "huge"}}, "openai.effort must be one of low, medium, high, max"),

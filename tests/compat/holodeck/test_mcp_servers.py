@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +18,7 @@ from mcp_desk import ServedDesk, serve_desk, stdio, unresponsive_address
 from scripted_model import Conversation, TextReply, ToolCallReply, calls, model_server, says
 
 from proctor.base.errors import InvalidSuite
+from proctor.base.installation import install_command
 from proctor.cases.formats.loading import load
 
 NOWHERE = "http://127.0.0.1:1/v1"
@@ -187,5 +189,5 @@ def test_without_the_package_its_extra_is_named_before_anything_runs(
     known = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name, *more: None if name == "mcp" else known(name, *more))
     [suite] = load([project(tmp_path, NOWHERE, tools=[stdio()])])
-    with pytest.raises(InvalidSuite, match=r"pip install 'agent-proctor\[mcp\]'"):
+    with pytest.raises(InvalidSuite, match=re.escape(install_command("mcp"))):
         spec_of(suite)

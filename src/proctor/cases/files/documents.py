@@ -10,9 +10,9 @@ from contextlib import closing
 from functools import partial
 from typing import Any
 
+from proctor.base.installation import install_command
 from proctor.cases.files.file_text import MAX_BYTES, FileText, NoText, ReadLimits, UnreadableFile, read_pages
 from proctor.cases.files.kinds import KIND_NAMES, OLD_OFFICE
-from proctor.version import install_command
 
 MAX_UNPACKED_BYTES = 100 * 2**20
 """An office file that unpacks to more is not read: a few kilobytes can unpack to more than the memory holds."""

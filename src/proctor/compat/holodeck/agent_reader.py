@@ -15,6 +15,7 @@ from typing import Any
 from proctor.base.documents import Document, did_you_mean
 from proctor.base.errors import InvalidSuite, Problem
 from proctor.base.fingerprints import source_fingerprint
+from proctor.base.installation import pip_command
 from proctor.base.json_data import Json, fingerprint, to_json
 from proctor.base.source import parse, read_text
 from proctor.base.yaml_source import parse_yaml
@@ -194,7 +195,7 @@ def _needs_claude_code(agent: AgentDescription) -> str:
         return f"needs Claude Code, which {agent.backend} does not have; remove 'backend'"
     if agent.model.provider not in CLAUDE_BLOCK_PROVIDERS:
         return f"needs Claude Code, which does not run models of {agent.model.provider}"
-    return f"needs Claude Code: pip install {CLAUDE}"
+    return f"needs Claude Code: {pip_command(CLAUDE)}"
 
 
 def vendor_options(block: VendorConfig, name: str) -> VendorOptions:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from importlib import metadata
 
+from proctor.base.installation import pip_command
 from proctor.compat.holodeck.claude_code import claude_code_keys
 from proctor.compat.holodeck.models import (
     DEFAULT_MAX_TOKENS,
@@ -63,7 +64,7 @@ def _pinned_problem(agent: AgentDescription, backend: Backend) -> str:
     if providers is not None and agent.model.provider not in providers:
         return f"is {backend}, which does not run models of {agent.model.provider}"
     if backend != PYDANTIC_AI and not is_installed(backend):
-        return f"is {backend}, which is not installed: pip install {backend}"
+        return f"is {backend}, which is not installed: {pip_command(backend)}"
     unsupported = unsupported_keys(agent, backend)
     return f"is {backend}, which does not support {', '.join(unsupported)}" if unsupported else ""
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from proctor.base.errors import AgentFailed, UsageError
+from proctor.base.installation import install_command
 from proctor.base.json_data import Json, to_text
 from proctor.base.positions import Pointer
 from proctor.base.threads import run_in_thread
@@ -28,7 +29,6 @@ from proctor.judging.embeddings import (
     is_local_name,
 )
 from proctor.judging.providers import ModelSpec
-from proctor.version import install_command
 
 TEXT_SUFFIXES = (".txt", ".md", ".markdown")
 RECORD_SUFFIXES = (".json", ".jsonl", ".csv")

@@ -18,6 +18,7 @@ from pydantic import TypeAdapter
 from proctor.base.documents import did_you_mean
 from proctor.base.environment import read_env_file
 from proctor.base.errors import UsageError, one_line
+from proctor.base.installation import install_command
 from proctor.base.json_data import Json
 from proctor.base.positions import Pointer
 from proctor.base.references import locate, resolve
@@ -42,7 +43,6 @@ from proctor.compat.holodeck.models import (
 )
 from proctor.compat.holodeck.passages import read_store
 from proctor.judging.providers import ModelSpec
-from proctor.version import install_command
 
 _PLACEHOLDER = r"\{\{\s*\$?(\w+)\s*\}\}"
 """`{{name}}` in a prompt template."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from proctor.base.errors import UsageError
-from proctor.version import install_command
+from proctor.base.installation import install_command
 
 
 def enable_llm_tracing() -> list[str]:

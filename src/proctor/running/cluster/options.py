@@ -7,16 +7,14 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from proctor.base.errors import UsageError
+from proctor.base.installation import install_command
 from proctor.running.settings import ClusterOptions
-from proctor.version import install_command
-
-MISSING = f"--workers and --cluster need Dask's distributed: {install_command('cluster')}"
 
 
 def check_cluster_options(options: ClusterOptions) -> ClusterOptions:
     """Return the options if they are valid, else raise `UsageError`."""
     if find_spec("distributed") is None:
-        raise UsageError(MISSING)
+        raise UsageError(f"--workers and --cluster need Dask's distributed: {install_command('cluster')}")
     if options.workers:
         if options.upload or options.tls_ca or options.tls_cert or options.tls_key:
             raise UsageError("--upload and --tls-... need --cluster; --workers starts processes on this machine")
