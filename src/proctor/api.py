@@ -6,6 +6,7 @@ import inspect
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias, TypedDict, Unpack, cast
 
@@ -14,6 +15,7 @@ from proctor.base.documents import did_you_mean
 from proctor.base.errors import AgentFailed, UsageError
 from proctor.base.event_loops import is_loop_running, run_blocking
 from proctor.base.json_data import UNSET, Json, Unset, to_json
+from proctor.cases.arms import read_arm
 from proctor.cases.constructing import checked_arguments
 from proctor.cases.formats.loading import load as load_paths
 from proctor.cases.mappings import AgentLike, CallLike, ContainsLike, EvaluatorLike, ExpectedLike, JudgeLike
@@ -93,7 +95,9 @@ def run(suites: Suites, agent: AgentLike = None, **parameters: Unpack[RunParamet
     - `suites`: a suite, a file or folder, a mapping as in a file, or a list of these. A list of cases is one suite.
     - `agent` is tested instead of the agents that suites name: a function, an object of a framework, `app.py:agent`,
       an address, a command.
-    - `arms` are several agents by name. Each answers every case; `run.arms["new"]` has the results of one.
+    - `arms` are versions of the agent by name: functions, `app.py:agent`, a git reference such as `main`, or `.` for
+      the working folder. Each answers every case, interleaved; `run.arms["new"]` has the results of one. The last one
+      decides whether the run passed.
     - `case`, `tag`: only these cases, by id (`*` matches anything) or by tag. `select` is called with a case, and
       returns whether it runs.
     - `repeat`, `parallel`, `timeout`, `evaluator_timeout`, `retries`: as in the settings of a suite, which they
@@ -179,16 +183,19 @@ def _request(
     suites: Suites, agent: Any, parameters: RunParameters, function: str
 ) -> tuple[RunRequest, Listener | None]:
     """What to run, and who follows the run, from the arguments of `function`."""
+    every_arm_counts = "agents" in parameters  # what the old name means
     parameters = _with_new_names(parameters, function)
     arms = parameters.get("arms") or {}
-    if agent is not None and arms:
-        raise TypeError("run() takes an agent or arms, not both")
+    if agent is not None and arms and all(read_arm(arm).agent is not None for arm in arms.values()):
+        raise TypeError(f"{function}() takes an agent or arms, not both, if each arm has its own agent")
     folder = parameters.get("store")
     store = None if folder is None or folder is False else DEFAULT_STORE if folder is True else Path(folder)
     if store is None and (parameters.get("resume") or parameters.get("reuse")):
         raise UsageError("resume and reuse need the store with the earlier runs; pass its folder as store=")
     gate = parameters.get("gate", False)
     chosen = as_suites(suites)
+    if every_arm_counts:
+        chosen = [replace(suite, criteria=replace(suite.criteria, arms="all")) for suite in chosen]
     request = RunRequest(
         suites=chosen,
         options=RunOptions(
@@ -208,7 +215,7 @@ def _request(
             keep_secrets=parameters.get("keep_secrets", False),
         ),
         agent=agent,
-        agents=arms,
+        arms=arms,
         select=_selection(chosen, parameters),
         store=store,
         resume=parameters.get("resume", False),

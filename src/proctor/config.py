@@ -20,6 +20,7 @@ from proctor.base.documents import did_you_mean
 from proctor.base.environment import environment_from
 from proctor.base.errors import HiddenPackage, UsageError
 from proctor.base.json_data import Json
+from proctor.cases.arms import needs_agent
 from proctor.cases.relocate import absolute_agent
 from proctor.cases.suite import Settings, Suite
 from proctor.import_aliases import check_aliases, install_aliases, names_in
@@ -79,7 +80,9 @@ class Configuration:
     def with_agent(self, suites: Sequence[Suite]) -> list[Suite]:
         """The suites; those that name no agent get the one of the project."""
         agent = self.agent
-        return [suite if suite.agent is not None or suite.arms else replace(suite, agent=agent) for suite in suites]
+        return [
+            replace(suite, agent=agent) if suite.agent is None and needs_agent(suite) else suite for suite in suites
+        ]
 
     def store(self, option: str | None) -> Path:
         """The folder of the store: the option, the setting, or `.proctor` in the working folder."""

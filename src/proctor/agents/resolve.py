@@ -28,6 +28,7 @@ from proctor.base.errors import AgentFailed, ProctorError, UsageError, one_line
 from proctor.base.fingerprints import source_fingerprint
 from proctor.base.json_data import Json, fingerprint
 from proctor.base.references import is_reference, locate, resolve
+from proctor.cases.arms import AGENT_PREFIXES, CONTROL_AGENTS
 from proctor.cases.suite import Case
 from proctor.plugins import AgentKind, load, plugins
 
@@ -39,7 +40,6 @@ REFERENCE_HELP = (
 _AGENT_KEYS = ("http", "chat", "command", "python")
 _CALL_SUFFIX = "()"
 _JAVASCRIPT = re.compile(r"(?!(?:https?|cmd|serve):)\S+\.[cm]?[jt]sx?(?::\w+)?(?:\(\))?")
-_PREFIXES = ("http://", "https://", "cmd:", "serve:")
 
 
 def resolve_agent(reference: Json | object, base: Path | None = None) -> BaseAgent:
@@ -95,7 +95,7 @@ def check_agent(reference: Json | object, base: Path | None = None) -> BaseAgent
 
 def is_python_reference(text: str) -> bool:
     """Whether the text is a reference to Python code, such as `app.py:agent`."""
-    return is_reference(text.removesuffix(_CALL_SUFFIX)) and not text.lower().startswith(_PREFIXES)
+    return is_reference(text.removesuffix(_CALL_SUFFIX)) and not text.lower().startswith(AGENT_PREFIXES)
 
 
 def _refuse_javascript(text: str) -> None:
@@ -111,11 +111,11 @@ def _refuse_javascript(text: str) -> None:
 
 
 def _from_text(text: str, base: Path | None) -> BaseAgent | None:
-    if text in ("oracle", "nop"):
+    if text in CONTROL_AGENTS:
         return OracleAgent() if text == "oracle" else NopAgent()
     if text.startswith("{"):
         return resolve_agent(_parse_json(text), base)
-    if text.lower().startswith(_PREFIXES):
+    if text.lower().startswith(AGENT_PREFIXES):
         # Heavy, with pydantic and an HTTP client; most agents are Python code.
         from proctor.agents.agents_from_config import command_agent, http_agent, served_agent
 

@@ -177,6 +177,7 @@ class CriteriaDict(TypedDict, total=False):
     trials: Literal["all", "any", "majority", "mean"]
     threshold: float
     pct: float
+    arms: Literal["last", "all"]
 
 
 class SettingsDict(TypedDict, total=False):

@@ -67,6 +67,8 @@ class _Move:
             return self.reference(agent)
         if isinstance(agent, Mapping) and isinstance(agent.get("python"), str):
             return {**agent, "python": self.reference(agent["python"])}
+        if isinstance(agent, Mapping) and "agent" in agent:  # an arm
+            return {**agent, "agent": self.agent(agent["agent"])}
         return agent
 
     def tools(self, tools: Json) -> Json:

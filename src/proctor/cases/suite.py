@@ -491,6 +491,8 @@ class Criteria:
     """Overrides the threshold of every evaluator."""
     pct: float = 1.0
     """The share of cases that must pass."""
+    arms: Literal["last", "all"] = "last"
+    """Which arms must pass, if several versions of the agent run; the others are there for comparison."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -561,7 +563,7 @@ class Suite:
     """Tools to re-run with the agent's arguments, so that the answer is checked against their real results: `True` for
     those marked with `@proctor.tool`, a reference to a table of tools, or an object of references by tool."""
     arms: Mapping[str, Any] = field(default_factory=dict)
-    """Several agents by name, instead of `agent`; each runs every case."""
+    """Versions of the agent by name (`cases/arms.py`); each runs every case."""
     waivers: tuple[Waiver, ...] = ()
     """Mutants that `proctor mutate` does not count as survivors."""
     key_positions: Mapping[str, Position] = field(default_factory=dict, compare=False, repr=False)
@@ -614,7 +616,7 @@ class Suite:
 
         - `cases`: `Case` objects, or mappings as in a file.
         - `agent`: a function, an object of a framework, `app.py:agent`, an address, or a mapping that describes it.
-        - `arms`: several agents by name, instead of `agent`; each runs every case.
+        - `arms`: versions of the agent by name, such as `{"old": "main", "new": "."}`; each runs every case.
         - `evaluators`: functions, instances (`Contains(any=["a"])`), names, or mappings as in a file.
         - `judge`: answers for evaluators that need a model.
         - `criteria`, `settings`: how outcomes become the verdict, and how the suite is run.

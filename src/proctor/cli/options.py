@@ -244,6 +244,20 @@ def _targets(requested: list[tuple[str, str]]) -> dict[str, str]:
     return targets
 
 
+def parse_arms(texts: tuple[str, ...]) -> dict[str, str]:
+    """Arms by name, from `old=main,new=.`; a comma that no name follows belongs to the arm before it."""
+    arms: dict[str, str] = {}
+    for text in (part for whole in texts for part in re.split(r",(?=[A-Za-z0-9_][\w. -]*=(?!=))", whole)):
+        match = re.fullmatch(r"([A-Za-z0-9_][\w. -]*)=(?!=)(.+)", text.strip(), re.DOTALL)
+        if match is None:
+            raise UsageError(f"--arms {text!r}: give each arm a name: --arms old=main,new=.")
+        name, value = match[1].strip(), match[2].strip()
+        if name in arms:
+            raise UsageError(f"two arms are called {name!r}; give each its own name")
+        arms[name] = value
+    return arms
+
+
 def parse_agents(texts: tuple[str, ...]) -> tuple[str | None, dict[str, str]]:
     """One agent, or several by name: `app.py:agent`, or `careful=app.py:agent` to give it a name."""
     agents: dict[str, str] = {}

@@ -11,6 +11,7 @@ import click
 
 from proctor.agents.resolve import check_agent
 from proctor.base.errors import UsageError
+from proctor.base.masking import mask
 from proctor.cases.formats import default_folder, format_named
 from proctor.cases.formats.loading import load
 from proctor.cases.suite import Case, EvaluatorSpec, Settings, Suite, Turn, with_complete_evaluators
@@ -35,6 +36,7 @@ from proctor.cli.options import (
     fast_option,
     judge_option,
     parse_agents,
+    parse_arms,
     parse_evaluators,
     report_options,
     verbosity_options,
@@ -83,6 +85,8 @@ class TestOptions:
     paths: tuple[str, ...]
     selection: CaseSelection
     agents: tuple[str, ...]
+    arms: tuple[str, ...]
+    arm_venv: bool
     initial_session: Path | None
     evaluators: tuple[str, ...]
     config: str | None
@@ -134,6 +138,7 @@ class TestOptions:
             fast=self.fast,
             maxfail=self.maxfail,
             isolate=self.isolate,
+            arm_venv=self.arm_venv,
             rate=self.rate,
             cluster=self._cluster(configuration),
         )
@@ -177,6 +182,7 @@ class TestOptions:
         "proctor test suite.yaml",
         "proctor test suite.yaml::refund --agent app.py:agent",
         'proctor test -k "refund and not slow" --repeat 5',
+        "proctor test --arms old=main,new=.",
         "proctor test --gate --junit junit.xml --html report.html",
     ),
 )
@@ -189,7 +195,21 @@ class TestOptions:
     multiple=True,
     metavar="[NAME=]REF",
     help="Test this agent instead of the one the suite names: file.py:name, a URL, cmd:COMMAND, or serve:COMMAND for a "
-    "program that starts an HTTP service. Repeat to compare agents.",
+    "program that starts an HTTP service.",
+)
+@option(
+    "--arms",
+    group=AGENT_AND_JUDGE,
+    multiple=True,
+    metavar="NAME=REF,...",
+    help="Run every case on several versions of the agent and compare them: old=main,new=. for a git reference and the "
+    "working folder, or agents as in --agent. The last one decides the verdict.",
+)
+@option(
+    "--arm-venv",
+    group=AGENT_AND_JUDGE,
+    is_flag=True,
+    help="Install what each git reference of --arms requires into its own virtual environment.",
 )
 @option(
     "--initial-session",
@@ -367,7 +387,9 @@ def _agents(options: TestOptions, suites: Iterable[Suite]) -> list[Any]:
     """The agents under test: those on the command line, or those of the suites."""
     if options.agents:
         return list(options.agents)
-    named = [agent for suite in suites for agent in (suite.arms.values() or (suite.agent,))]
+    named = [
+        agent for suite in suites for agent in ((*suite.arms.values(), suite.agent) if suite.arms else (suite.agent,))
+    ]
     return [agent.get("python") if isinstance(agent, Mapping) else agent for agent in named]
 
 
@@ -400,11 +422,18 @@ def _request(
 ) -> RunRequest:
     folder = configuration.store(options.store)
     agent, agents = parse_agents(options.agents)
+    arms = parse_arms(options.arms)
+    if agents and arms:
+        raise UsageError("--arms and several --agent cannot be combined; write --arms a=app.py:one,b=app.py:two")
+    if len(agents) > 1:
+        listed = ",".join(f"{name}={reference}" for name, reference in agents.items())
+        say(f"note: several --agent are now --arms {mask(listed)}; with --arms, only the last one must pass", err=True)
+        suites = [replace(suite, criteria=replace(suite.criteria, arms="all")) for suite in suites]
     return RunRequest(
         suites=suites,
         options=options.run_options(configuration),
         agent=agent,
-        agents=agents,
+        arms=agents or arms,
         select=selection.case_filter(suites, folder),
         store=folder,
         resume=options.resume,
@@ -419,8 +448,8 @@ def _plan(options: TestOptions, request: RunRequest) -> int:
     """Print the estimate of the gated run, or write it with `--json`, instead of running it."""
     if other := [f"--{name}" for name in options.reports if name != "json"]:
         raise UsageError(f"--plan can be combined with --json only, not with {' and '.join(other)}")
-    if request.agents:
-        raise UsageError("--plan estimates the run of one agent; use --agent once")
+    if request.arms:
+        raise UsageError("--plan estimates the run of one agent; use --agent once, without --arms")
     # Imported here, because the statistics of the gate take a tenth of the time of a short run to import.
     from proctor.cli.plan import PlanRequest, drop_to_detect, plan_gated_run
 

@@ -75,6 +75,9 @@ def make_items(parent: pytest.Collector, suite: Suite, session: ProctorSession) 
         yield from (AgentlessItem.of(parent, name, case) for name, case in _with_node_names(suite.cases))
         return
     plan = session.plan(suite, session.settings.agent_for(own))
+    if versions := [item for item in plan.suites if item.process is not None and item.process.ref]:
+        arm = versions[0].agent_name
+        raise parent.CollectError(f"{parent.path}: the arm {arm} is a git reference, which `proctor test` can run")
     names = {case.id: name for name, case in _with_node_names(suite.cases)}
     repeated = {trial.case.id for trial in plan.trials if trial.number > 1}
     for trial in plan.trials:

@@ -206,10 +206,10 @@ def reproduce_command(run: Run, info: SuiteInfo, case: FailingCase) -> str | Non
     if info.path is None or info.path.endswith(".py"):
         return None
     words = ["proctor", "test", f"{info.path}::{case.case_id}"]
-    option = run.options.get("agents")
-    agents = option if isinstance(option, dict) else {}
-    if isinstance(agents.get(info.agent), str):
-        words += ["--agent", f"{info.agent}={agents[info.agent]}"]
+    option = run.options.get("arms") or run.options.get("agents")  # its name in earlier versions
+    arms = option if isinstance(option, dict) else {}
+    if isinstance(arms.get(info.agent), str):
+        words += ["--arms", f"{info.agent}={arms[info.agent]}"]
     for name in ("agent", "judge"):
         if isinstance(run.options.get(name), str):
             words += [f"--{name}", str(run.options[name])]

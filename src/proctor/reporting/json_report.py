@@ -83,6 +83,7 @@ def suite_data(info: SuiteInfo, verdict: SuiteVerdict) -> dict[str, Json]:
         "format": info.format,
         "agent": info.agent,
         "source": info.source,
+        "version": info.version,
         "agent_fingerprint": info.agent_fingerprint,
         "criteria": to_json(info.criteria),
         "cases": info.cases,

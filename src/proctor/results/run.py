@@ -248,12 +248,14 @@ class Run:
             for summary in self.summaries
             if summary.suite in names
         ]
+        planned = sum(info.planned for info in infos)
         return replace(
             self,
             suites=tuple(replace(info, name=info.source, source="") for info in infos),
+            note=self.note if len(summaries) < planned else "",
             summaries=summaries,
             trials=Trials(read, lambda: len(summaries)),
-            planned=sum(info.planned for info in infos),
+            planned=planned,
             stored_verdict=None,
             counts=None,
         )

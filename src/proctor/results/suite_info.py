@@ -52,6 +52,13 @@ class SuiteInfo:
     """Number of planned trials, repeats included."""
     quarantined: tuple[QuarantinedCase, ...] = ()
     source: str = ""
-    """The name of the suite in its file, if the run tests several agents and `name` is one name per agent."""
+    """The name of the suite in its file, if the run compares several arms and `name` is one name per arm."""
     config: str = ""
     """The path of the config file that names its evaluators, if it is not the one next to the suite."""
+    version: str = ""
+    """The version of the repository that its arm ran, such as `main (1a2b3c4d5e)`; empty for the working folder."""
+
+    @property
+    def arm(self) -> str:
+        """The name of its arm, if the run compares several; otherwise empty."""
+        return self.agent if self.source else ""

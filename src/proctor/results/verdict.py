@@ -375,10 +375,26 @@ def _recoverable(counts: Mapping[Outcome, int], info: SuiteInfo, missing: int) -
 _SEVERAL = {FAILED: "failed", ERROR: "ended in errors", PENDING: "are pending"}
 
 
-def _run_outcome(run: Run, suites: Sequence[SuiteVerdict]) -> tuple[Outcome, str]:
+def deciding_suites(infos: Sequence[SuiteInfo]) -> set[str]:
+    """The names of the suites that decide the verdict of a run.
+
+    If a suite ran on several arms, only the last one decides, unless its criteria say that all of them do. The others
+    are there for comparison.
+    """
+    last = {info.source: info.name for info in infos if info.source}
+    return {
+        info.name for info in infos if not info.source or info.criteria.arms == "all" or last[info.source] == info.name
+    }
+
+
+def _run_outcome(run: Run, verdicts: Sequence[SuiteVerdict]) -> tuple[Outcome, str]:
+    deciding = deciding_suites(run.suites)
+    suites = [suite for suite in verdicts if suite.name in deciding]
     outcomes = [suite.outcome for suite in suites]
     if run.ended_because:
         return FAILED if FAILED in outcomes else ERROR, run.ended_because
+    if FAILED not in outcomes and (reason := _missing_comparison(run, verdicts, deciding)):
+        return ERROR, reason
     outcome = worst_outcome(outcomes)
     if outcome in _SEVERAL:
         first, *others = [suite for suite in suites if suite.outcome is outcome]
@@ -392,6 +408,15 @@ def _run_outcome(run: Run, suites: Sequence[SuiteVerdict]) -> tuple[Outcome, str
         return PASSED, suites[0].reason
     skipped = outcomes.count(SKIPPED)
     return PASSED, f"every suite passed ({skipped} skipped)" if skipped else "every suite passed"
+
+
+def _missing_comparison(run: Run, verdicts: Sequence[SuiteVerdict], deciding: set[str]) -> str:
+    """Why a run that compares arms has nothing to compare with; empty if it has."""
+    arms = {info.name: info.arm for info in run.suites}
+    for suite in verdicts:
+        if suite.name not in deciding and suite.counts[ERROR] and not suite.counts[PASSED] + suite.counts[FAILED]:
+            return f"the arm {arms[suite.name]} has no result to compare with: {suite.reason}"
+    return ""
 
 
 def _count_per_outcome(counts: Mapping[Outcome, int]) -> dict[Outcome, int]:

@@ -91,6 +91,8 @@ async def try_step(step: Callable[[], Awaitable[None]], seconds: float) -> str |
         if current is not None and current.cancelling():
             raise
         return "it cancelled itself"
+    except AgentFailed as error:  # its text is a sentence already
+        return str(error) or one_line(error)
     except BaseException as error:
         return one_line(error)
     return None

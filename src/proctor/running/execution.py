@@ -35,6 +35,7 @@ from proctor.results.score import Outcome
 from proctor.results.trial import Trial
 from proctor.results.verdict import RunVerdict, record_verdict, verdict
 from proctor.running.agent_lifecycle import start_agents, stop_agents
+from proctor.running.arms.interleaving import interleaved
 from proctor.running.attachments import AttachedFiles
 from proctor.running.common_problem import CommonProblems, stop_note
 from proctor.running.conversation import RunStopped
@@ -55,13 +56,16 @@ if TYPE_CHECKING:
 
 
 class Dispatcher:
-    """Returns trials to run, in the order of the plan; a suite at its parallel limit does not delay the others."""
+    """Returns trials to run, in the order of the plan; a suite at its parallel limit does not delay the others.
+
+    The arms of a suite share one queue, in which their trials are interleaved.
+    """
 
     def __init__(self, trials: Iterable[PlannedTrial]) -> None:
         self.is_closed = False
-        self._waiting: dict[PlannedSuite, deque[PlannedTrial]] = {}
-        for trial in trials:
-            self._waiting.setdefault(trial.suite, deque()).append(trial)
+        self._waiting: dict[PlannedSuite | str, deque[PlannedTrial]] = {}
+        for trial in interleaved(trials):
+            self._waiting.setdefault(trial.suite.source or trial.suite, deque()).append(trial)
         self._running: Counter[PlannedSuite] = Counter()
         self._held: set[PlannedSuite] = set()
         self._freed = asyncio.Event()
@@ -69,17 +73,25 @@ class Dispatcher:
     async def next(self) -> PlannedTrial | None:
         """The next trial that may start, or `None` if none is left; waits while all suites are at their limits."""
         while self._waiting:
-            for suite, trials in self._waiting.items():
-                if suite not in self._held and self._running[suite] < suite.max_sessions:
-                    self._running[suite] += 1
-                    trial = trials.popleft()
+            for queue, trials in self._waiting.items():
+                trial = self._take(trials)
+                if trial is not None:
+                    self._running[trial.suite] += 1
                     if not trials:
-                        del self._waiting[suite]
-                    elif suite.source:  # several agents take turns, so that a bad minute of a provider hits all of them
-                        self._waiting[suite] = self._waiting.pop(suite)
+                        del self._waiting[queue]
                     return trial
             self._freed.clear()
             await self._freed.wait()
+        return None
+
+    def _take(self, trials: deque[PlannedTrial]) -> PlannedTrial | None:
+        """The first trial of a queue whose suite may start one; all trials of a suite without arms are alike."""
+        for place, trial in enumerate(trials):
+            if trial.suite not in self._held and self._running[trial.suite] < trial.suite.max_sessions:
+                del trials[place]
+                return trial
+            if not trial.suite.source:
+                break
         return None
 
     def finished(self, trial: PlannedTrial) -> None:
@@ -102,9 +114,13 @@ class Dispatcher:
 
     def drop(self, suite: PlannedSuite) -> int:
         """Return no more trials of a suite; returns how many are dropped."""
-        dropped = len(self._waiting.pop(suite, ()))
+        queue = suite.source or suite
+        waiting = self._waiting.pop(queue, deque())
+        others = deque(trial for trial in waiting if trial.suite is not suite)
+        if others:
+            self._waiting[queue] = others
         self._freed.set()
-        return dropped
+        return len(waiting) - len(others)
 
     def close(self) -> None:
         """Return no more trials."""
@@ -324,6 +340,9 @@ class Execution:
             for item in self._plan.suites:
                 seconds[item.agent] = max(item.limits.timeout, seconds.get(item.agent, 0.0))
             await self._run_cancellable([start_agents(seconds, self._unavailable)])
+            missing = [item.agent for item in self._plan.suites if item.source and item.agent in self._unavailable]
+            if missing and not self._note:  # without one of the arms there is nothing to compare
+                self._note = "; ".join(dict.fromkeys(self._unavailable[agent] for agent in missing))
 
     async def _stop_agents(self) -> None:
         if self._agents_started:

@@ -29,17 +29,13 @@ def reserve_positions(plan: Plan, settings: GateSettings) -> Plan:
 def with_every_follow_up(plan: Plan, settings: GateSettings) -> Plan:
     """The plan with every trial that the gate may request; a resumed run keeps those that are stored."""
     numbers = range(1, settings.max_trials_per_case + 1)
-    return replace(plan, trials=tuple(_follow_up(trial, number) for trial in plan.trials for number in numbers))
+    return replace(plan, trials=tuple(trial.follow_up(number) for trial in plan.trials for number in numbers))
 
 
 def planned_trials(plan: Plan, requests: Iterable[TrialRequest], session: GateSession) -> list[PlannedTrial]:
     """The trials that the gate requests, each as the next trial of its case."""
     first = {_address(trial): trial for trial in plan.trials}
-    return [_follow_up(first[request.case], session.attempts(request.case) + 1) for request in requests]
-
-
-def _follow_up(planned: PlannedTrial, number: int) -> PlannedTrial:
-    return replace(planned, number=number, position=planned.position + number - 1)
+    return [first[request.case].follow_up(session.attempts(request.case) + 1) for request in requests]
 
 
 def gate_session(

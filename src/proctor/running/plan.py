@@ -14,7 +14,7 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -24,8 +24,10 @@ from proctor.agents.resolve import check_agent, resolve_agent
 from proctor.agents.tools import check_tools, find_tools
 from proctor.base.environment import environment_from
 from proctor.base.errors import InvalidSuite, Problem, UnusedExpectation, UsageError
+from proctor.base.functions import reference_of
 from proctor.base.json_data import UNSET, fingerprint
 from proctor.base.positions import Position, pointer_text
+from proctor.cases.arms import Arm, agent_with_settings, read_arm
 from proctor.cases.evaluator_specs import spec_key
 from proctor.cases.files.digests import FileDigests
 from proctor.cases.formats import format_named
@@ -33,6 +35,7 @@ from proctor.cases.suite import (
     Case,
     EvaluatorSpec,
     Quarantine,
+    Settings,
     Suite,
     duplicate_problems,
     with_complete_evaluators,
@@ -46,6 +49,7 @@ from proctor.evaluators.registry import (
 )
 from proctor.judging.choosing import EVALUATOR, InvalidJudge
 from proctor.results.suite_info import QuarantinedCase, SuiteInfo, quarantined_cases
+from proctor.running.arms.versions import OwnProcess, VersionAgent, agent_name, own_process
 from proctor.running.settings import NO_OPTIONS, RunOptions, TrialLimits, limits_for
 from proctor.running.simulated_user import user_model_problems
 from proctor.running.suite_judges import invalid_judge_problem, judge_problems, judge_sources, position_of
@@ -108,9 +112,11 @@ class PlannedSuite:
     agent_name: str = ""
     """The user's name for the agent, if it differs from the agent's own."""
     source: str = ""
-    """The name of the suite in its file, if the plan has the suite once per agent."""
+    """The name of the suite in its file, if the plan has the suite once per arm."""
     agent_override: Any = None
     """The agent that was passed instead of the suite's own, unresolved, so that other processes can resolve it."""
+    process: OwnProcess | None = None
+    """The process that its arm runs in, if that is not the process of the run."""
 
     @property
     def info(self) -> SuiteInfo:
@@ -127,7 +133,13 @@ class PlannedSuite:
             quarantined=self.quarantined,
             source=self.source,
             config="" if suite.config is None else str(suite.config),
+            version="" if self.process is None else self.process.version,
         )
+
+    @property
+    def arm(self) -> str:
+        """The name of its arm, if the plan compares several; otherwise empty."""
+        return self.agent_name if self.source else ""
 
     @property
     def asks_models(self) -> bool:
@@ -152,6 +164,10 @@ class PlannedTrial:
     @property
     def address(self) -> tuple[str, str, int]:
         return self.suite.suite.name, self.case.id, self.number
+
+    def follow_up(self, number: int) -> PlannedTrial:
+        """A further trial of the same case; this one is the first."""
+        return replace(self, number=number, position=self.position + number - 1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -200,17 +216,18 @@ def make_plan(
     options: RunOptions,
     *,
     agent: Any = None,
-    agents: Mapping[str, Any] = MappingProxyType({}),
+    arms: Mapping[str, Any] = MappingProxyType({}),
     select: Selection | None = None,
     key: str = "",
 ) -> Plan:
     """Resolve every agent and evaluator, check every case, and lay out the trials.
 
-    Raises one `InvalidSuite` with all problems. `agent`, or each of `agents` by name, runs every case instead of the
-    suites' own agents.
+    Raises one `InvalidSuite` with all problems. `agent` runs every case instead of the suites' own agents; so does each
+    of `arms`, by name, with `agent` for those that name none.
     """
-    requested = [item for suite in suites for item in _for_each_agent(suite, agent, agents)]
-    problems = duplicate_problems([item.suite for item in requested])
+    problems: list[Problem] = []
+    requested = [item for suite in suites for item in _for_each_arm(suite, agent, arms, problems, options)]
+    problems += duplicate_problems([item.suite for item in requested])
     planned = [_plan_suite(item, options, problems, select) for item in requested]
     if problems:
         raise InvalidSuite(problems)
@@ -236,8 +253,8 @@ def check_references(suite: Suite, options: RunOptions = NO_OPTIONS, *, load: bo
             resolver.evaluators_for(case)
         resolver.check_judges()
         problems.extend(_unknown_tools(suite, load=load))
-        for item in _for_each_agent(suite, None, {}):
-            if item.suite.agent is None:
+        for item in _for_each_arm(suite, None, {}, problems, options):
+            if item.suite.agent is None or (item.process is not None and item.process.ref):
                 continue
             agent = _agent_of(item.suite, None, problems, load=load)
             if agent is not None:
@@ -254,25 +271,86 @@ class _SuiteWithAgent:
     """Instead of the suite's own."""
     agent_name: str = ""
     source: str = ""
+    process: OwnProcess | None = None
 
 
-def _for_each_agent(suite: Suite, agent: Any, agents: Mapping[str, Any]) -> Iterable[_SuiteWithAgent]:
-    """The suite once per agent, with the agent in its name if there are several."""
-    if agent is not None or not (agents or suite.arms):
+def _for_each_arm(
+    suite: Suite, agent: Any, arms: Mapping[str, Any], problems: list[Problem], options: RunOptions
+) -> Iterable[_SuiteWithAgent]:
+    """The suite once per arm, with the arm in its name if there are several."""
+    if not arms and (agent is not None or not suite.arms):
         yield _SuiteWithAgent(suite, agent)
         return
-    chosen = agents or suite.arms
-    for index, (name, reference) in enumerate(chosen.items()):
-        title = f"{suite.name} [{name}]" if len(chosen) > 1 else suite.name
-        own = replace(suite, name=title, arms={})
-        if not agents:
-            keys = f"arms.{name}", f"arms[{index}]"
-            own = replace(own, agent=reference, key_positions=_with_agent_at(suite.key_positions, keys))
-        yield _SuiteWithAgent(own, reference if agents else None, name, suite.name if len(chosen) > 1 else "")
+    chosen = arms or suite.arms
+    read: dict[str, Arm] = {}
+    for name, value in chosen.items():
+        try:
+            read[name] = read_arm(value)
+        except UsageError as error:
+            position = None if arms else suite.key_positions.get(f"arms.{name}")
+            problem = Problem.at(position, f"arm {name!r} {error}", path=None if arms else suite.path)
+            problems += [] if problem in problems else [problem]
+    in_processes = any(arm.needs_process for arm in read.values())
+    for index, (name, arm) in enumerate(read.items()):
+        named = suite if len(chosen) == 1 else replace(suite, name=f"{suite.name} [{name}]")
+        try:
+            item = _with_arm(
+                named, agent, (index, name, arm), options, in_processes=in_processes, is_override=bool(arms)
+            )
+            yield replace(item, source=suite.name if len(chosen) > 1 else "")
+        except UsageError as error:
+            problems.append(Problem(f"arm {name!r}: {error}", None if arms else suite.path))
+
+
+def _with_arm(
+    suite: Suite,
+    agent: Any,
+    numbered: tuple[int, str, Arm],
+    options: RunOptions,
+    *,
+    in_processes: bool,
+    is_override: bool,
+) -> _SuiteWithAgent:
+    """The suite with one of its arms; raises `UsageError`.
+
+    If `in_processes`, an arm of the suite needs its own process, and so all of them get one, if their agents are not
+    objects. With `is_override`, the arms are not the suite's own, and relative paths start at the working folder.
+    """
+    index, name, arm = numbered
+    own = replace(suite, arms={}, settings=_combined(suite.settings, arm.settings))
+    override = arm.agent if is_override and arm.agent is not None else agent
+    if override is None:
+        reference = next((item for item in (arm.agent, suite.agent, options.default_agent) if item is not None), None)
+        own = replace(own, agent=agent_with_settings(reference, arm.arguments))
+        if arm.agent is not None:
+            keys = f"arms.{name}", f"arms[{index}]", f"arms.{name}.agent"
+            own = replace(own, key_positions=_with_agent_at(suite.key_positions, keys))
+    else:
+        override = agent_with_settings(override, arm.arguments)
+    described = own.agent if override is None else override
+    if not isinstance(described, (str, Mapping)) and described is not None and arm.needs_process:
+        override = reference_of(described)
+        if override is None:
+            raise UsageError("its agent has no name in a file, so no other process can load it; use app.py:agent")
+        described = override
+    process = None
+    if in_processes and (described is None or isinstance(described, (str, Mapping))):
+        folders = [Path.cwd()] if override is not None or suite.base is None else [suite.base, Path.cwd()]
+        process = own_process(name, arm, folders, venv=options.arm_venv)
+    if process is not None and process.ref and isinstance(described, str) and described.lower().startswith("http"):
+        raise UsageError(f"{described} is a service that runs already, whatever the version; use serve:COMMAND")
+    return _SuiteWithAgent(own, override, name, process=process)
+
+
+def _combined(settings: Settings, others: Settings) -> Settings:
+    """The settings, with those of `others` that are set."""
+    return replace(
+        settings, **{f.name: value for f in fields(others) if (value := getattr(others, f.name)) is not None}
+    )
 
 
 def _with_agent_at(positions: Mapping[str, Position], prefixes: tuple[str, ...]) -> dict[str, Position]:
-    """The positions, with those of one of several agents (`agents[1].url`) also under `agent` (`agent.url`)."""
+    """The positions, with those of one of several arms (`arms[1].url`) also under `agent` (`agent.url`)."""
     own = {
         f"agent{key.removeprefix(prefix)}": position
         for key, position in positions.items()
@@ -293,7 +371,7 @@ def _plan_suite(
     if suite.agent is None and requested.agent is None:
         suite = replace(suite, agent=options.default_agent)
     problems.extend(_unscored_cases(requested.suite))
-    agent = _agent_of(suite, requested.agent, problems)
+    agent = _agent_for(requested, suite, problems)
     resolver = _EvaluatorResolver(suite, options, problems)
     cases = _planned_cases(suite, options, resolver, select)
     resolver.check_judges()
@@ -320,8 +398,20 @@ def _plan_suite(
         agent_name=requested.agent_name,
         source=requested.source,
         agent_override=requested.agent,
+        process=requested.process,
     )
     return planned, cases
+
+
+def _agent_for(requested: _SuiteWithAgent, suite: Suite, problems: list[Problem]) -> BaseAgent | None:
+    """The agent of a planned suite; one at another version of the repository is not loaded here."""
+    process = requested.process
+    if process is None or not process.ref:
+        return _agent_of(suite, requested.agent, problems)
+    description = suite.agent if requested.agent is None else requested.agent
+    if description is None:
+        return _agent_of(suite, None, problems)
+    return VersionAgent(agent_name(description), description, process)
 
 
 def _planned_cases(

@@ -29,8 +29,9 @@ from proctor.gate.settings import GateSettings
 from proctor.judging.choosing import judge_record
 from proctor.results.judge_usage import JudgeUsage
 from proctor.results.run import Run, RunStatus
-from proctor.results.store.store import Store
+from proctor.results.store.store import STORE_FOLDER, Store
 from proctor.results.verdict import RunVerdict
+from proctor.running.arms.worktrees import remove_abandoned
 from proctor.running.execution import execute
 from proctor.running.plan import Plan, Selection, make_plan
 from proctor.running.resume import (
@@ -66,8 +67,8 @@ class RunRequest:
     """What else must be the same for one run to resume another: the selection, as the caller wrote it."""
     gate: GateSettings | None = None
     """Re-run only suspects, and compare the run with the baseline."""
-    agents: Mapping[str, Any] = field(default_factory=dict)
-    """Several agents by name, instead of those that suites name: each runs every case."""
+    arms: Mapping[str, Any] = field(default_factory=dict)
+    """Versions of the agent by name, instead of the arms of suites: each runs every case (`cases/arms.py`)."""
 
 
 def run_suites(request: RunRequest, listener: Listener | None = None) -> tuple[Run, RunVerdict]:
@@ -106,8 +107,19 @@ async def _run(request: RunRequest, listener: Listener | None) -> tuple[Run, Run
     plan, gate, options = _plan(request), request.gate, request.options
     store = None if request.store is None else Store(request.store)
     baselines = None if gate is None else _gate_trials().baselines_for(plan, gate.baseline, store, fast=options.fast)
+    if store is not None:
+        remove_abandoned(store.folder)
+    has_processes = any(item.process is not None for item in plan.suites)
+    if has_processes and (options.isolate or options.cluster is not None):
+        raise UsageError(
+            "arms from git run in their own processes, and cannot be combined with --isolate, --workers or --cluster"
+        )
     async with AsyncExitStack() as stack:
-        if options.cluster is not None:
+        if has_processes:
+            from proctor.running.arms.processes import in_processes  # needed only for arms
+
+            plan = await stack.enter_async_context(in_processes(plan, request.store or Path(STORE_FOLDER), listener))
+        elif options.cluster is not None:
             # The cluster is an extra, and its modules are needed only with it.
             from proctor.running.cluster.connection import on_workers
 
@@ -137,9 +149,9 @@ def _plan(request: RunRequest) -> Plan:
         request.suites,
         request.options,
         agent=request.agent,
-        agents=request.agents,
+        arms=request.arms,
         select=request.select,
-        key="|".join([request.key, *(_agent_key(agent) for agent in (request.agent, *request.agents.values()))]),
+        key="|".join([request.key, *(_agent_key(agent) for agent in (request.agent, *request.arms.values()))]),
     )
     if not plan.trials:
         raise UsageError(f"no case matches{_available_cases(request.suites)}")
@@ -205,10 +217,10 @@ def new_run(plan: Plan, request: RunRequest) -> Run:
 
 
 def _agent_overrides(request: RunRequest) -> dict[str, Any]:
-    """The agents that were passed instead of the suites' own, if they are text; reports show how to re-run a case."""
+    """The agent and arms that replace those of the suites, if they are text; reports show how to re-run a case."""
     agent = {"agent": mask(request.agent)} if isinstance(request.agent, str) else {}
-    agents = {name: mask(item) for name, item in request.agents.items() if isinstance(item, str)}
-    return agent | ({"agents": agents} if agents else {})
+    arms = {name: mask(item) for name, item in request.arms.items() if isinstance(item, str)}
+    return agent | ({"arms": arms} if arms else {})
 
 
 @contextmanager

@@ -67,6 +67,8 @@ class RunOptions:
     """How many trials may fail before the run stops."""
     isolate: bool = False
     """Run every trial in its own process."""
+    arm_venv: bool = False
+    """Give each arm from git its own virtual environment, built from what its version requires."""
     keep_secrets: bool = False
     """Do not mask secrets in stored and reported answers, tool calls, prompts and errors."""
     backoff: float = BACKOFF_SECONDS

@@ -154,6 +154,7 @@ def trial_result(
         warnings=(*answer.warnings, *warnings),
         reused=reused,
         ended_early=ended_early,
+        arm=planned.suite.arm,
         spans=answer.spans,
     )
 

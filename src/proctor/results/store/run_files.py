@@ -304,7 +304,7 @@ def _run(data: Mapping[str, Any]) -> Run:
         name=name,
     )
     # A file may come from anywhere: the command that a report shows to re-run a case must not name its agent.
-    run.options = {key: value for key, value in run.options.items() if key not in ("agent", "agents")}
+    run.options = {key: value for key, value in run.options.items() if key not in ("agent", "agents", "arms")}
     return run
 
 

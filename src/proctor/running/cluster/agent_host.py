@@ -1,8 +1,8 @@
 """The part of a distributed run on a worker: holds the agents, and a session for each trial that runs here.
 
-An `AgentHost` is a Dask actor. The agents run in a thread with their own event loop, so that all sessions of an agent
-can share an asynchronous client. The worker's own loop is not used for that: an agent that blocks it would disconnect
-the worker from its scheduler.
+An `AgentHost` is a Dask actor, or is in the process of an arm (`running/arms/host.py`). The agents run in a thread with
+their own event loop, so that all sessions of an agent can share an asynchronous client. The worker's own loop is not
+used for that: an agent that blocks it would disconnect the worker from its scheduler.
 
 An agent may still block the loop of the agents, and then the other sessions on it get no time. The run counts their
 timeouts and cannot see that. So a second thread takes samples: while the loop is blocked, it adds up the lost time of
@@ -47,6 +47,8 @@ BEAT_SECONDS = 0.05
 SAMPLE_SECONDS = 0.1
 BLOCKED_SECONDS = 0.2
 """A loop without a heartbeat for this long is blocked."""
+
+AGENT_TRAITS = ("reads_files", "reports_all_tool_calls", "reports_cost", "endpoint")
 
 _SESSION: ContextVar[int | None] = ContextVar("proctor_hosted_session", default=None)
 
@@ -121,11 +123,12 @@ class _OpenSession:
 
 
 class AgentHost:
-    """The actor. Its methods run on the worker's own event loop, so they work while the agents' loop is blocked."""
+    """The agents of a worker. Its methods run on the worker's own event loop, which agents never block."""
 
     def __init__(self, order: bytes) -> None:
         self._order = _open_order(unpack(order))
-        self._agents: list[BaseAgent] = []
+        self._agents: dict[int, BaseAgent] = {}
+        """By the number of the suite; without agents that cannot be loaded."""
         self._starting: dict[BaseAgent, asyncio.Task[str | None]] = {}
         self._sessions: dict[int, _OpenSession] = {}
         self._resources = contextlib.ExitStack()
@@ -154,6 +157,11 @@ class AgentHost:
     async def start(self, suite: int) -> str | None:
         """Start the agent of a suite, once; returns why it could not start."""
         return await self._in_loop(self._start(suite))  # type: ignore[no-any-return]
+
+    async def traits(self, suite: int) -> dict[str, Any]:
+        """What the run needs to know about the agent of a suite, which may be known only once it has started."""
+        agent = self._agents[suite]
+        return {name: getattr(agent, name) for name in AGENT_TRAITS}
 
     async def open(self, key: int, suite: int, trial: bytes) -> bytes:
         """Open a session; returns the error or `None`, packed."""
@@ -241,11 +249,11 @@ class AgentHost:
     async def _load(self, upload: bytes) -> HostInfo:
         folder = self._folder(upload)
         loaded = []
-        for item in self._order.suites:
+        for number, item in enumerate(self._order.suites):
             try:
                 agent = self._load_agent(item, folder)
                 loaded.append((agent.identity, ""))
-                self._agents.append(agent)
+                self._agents[number] = agent
             except (ProctorError, OSError) as error:
                 loaded.append(("", str(error)))
             except BaseException as error:
@@ -295,7 +303,7 @@ class AgentHost:
             if not starting.done() or starting.result() is not None:
                 starting.cancel()
             elif (problem := await try_step(agent.stop, STOP_SECONDS)) is not None:
-                problems.append((self._agents.index(agent), problem))
+                problems += [(number, problem) for number, other in self._agents.items() if other is agent]
         self._resources.close()
         return problems
 

@@ -12,7 +12,7 @@ import logging
 import os
 import platform
 import zipfile
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,7 +21,7 @@ from typing import Any
 from proctor.base.errors import UsageError, one_line
 from proctor.base.masking import is_secret_variable_name, mask
 from proctor.cases.suite import Suite
-from proctor.running.cluster.agent_host import HostOrder, PackedOrder, SuiteOrder
+from proctor.running.cluster.agent_host import AgentHost, HostInfo, HostOrder, PackedOrder, SuiteOrder
 from proctor.running.cluster.workers import ClusterAgent, Workers, pack_with_code
 from proctor.running.plan import Plan, PlannedSuite, make_plan
 from proctor.running.remote_agent import pack
@@ -30,6 +30,7 @@ from proctor.version import __version__
 
 LOOPBACK = "127.0.0.1"
 CONNECT_SECONDS = 10.0
+RESTART_SECONDS = 60.0
 MIN_PLANNED_WORKERS = 8
 """The engine starts enough sessions for at least this many workers, so that workers can join during a run."""
 MAX_UPLOAD_BYTES = 50_000_000
@@ -58,8 +59,8 @@ async def on_workers(plan: Plan, options: ClusterOptions, listener: Listener | N
     order = order_of(plan, options)
     upload = zip_folder(Path.cwd()) if options.upload else b""
     async with connect(options) as client:
-        workers = Workers(
-            client, plan, order, lambda text: None if display is None else display.notice(mask(text)), upload
+        workers = _workers(
+            plan, DaskPool(client, order, upload), lambda text: None if display is None else display.notice(mask(text))
         )
         if display is not None:
             display.workers(workers.states)
@@ -73,6 +74,58 @@ async def on_workers(plan: Plan, options: ClusterOptions, listener: Listener | N
             )
         finally:
             await workers.close()
+
+
+class DaskPool:
+    """The workers of a Dask scheduler."""
+
+    noun = "the worker"
+    advice = "to see whether this case ends it, run it with --isolate and without workers"
+    gone = "the scheduler no longer has it"
+
+    def __init__(self, client: Any, order: bytes, upload: bytes) -> None:
+        self._client = client
+        self._order = order
+        self._upload = upload
+
+    async def names(self) -> dict[str, str]:
+        workers: dict[str, Any] = (await self._client.scheduler.identity())["workers"]
+        return {address: str(worker.get("name", address)) for address, worker in workers.items()}
+
+    async def start_host(self, address: str) -> tuple[Any, HostInfo]:
+        actor = self._client.submit(
+            AgentHost, self._order, actor=True, workers=[address], allow_other_workers=False, pure=False
+        )
+        with self._client.as_current():  # so that calls of the host use this client
+            host = await actor
+            return host, await host.prepare(self._upload)
+
+    async def restart(self, address: str) -> None:
+        try:
+            await self._client.restart_workers([address], timeout=RESTART_SECONDS, raise_for_error=False)
+        except ValueError:  # it has no nanny process that could start it again
+            await self._client.retire_workers([address], close_workers=True)
+
+
+def _workers(plan: Plan, pool: DaskPool, notify: Callable[[str], None]) -> Workers:
+    """The workers of a pool that have the agents of a plan."""
+    parallel = [item.limits.parallel for item in plan.suites]
+    return Workers(pool, parallel, lambda info: _why_incompatible(info, plan), notify)
+
+
+def _why_incompatible(info: HostInfo, plan: Plan) -> str:
+    """Why a worker does not have the same agents; empty if it has."""
+    if info.version != __version__:
+        return f"has Proctor {info.version}, and this is {__version__}; install the same version"
+    for item, (fingerprint, problem) in zip(plan.suites, info.agents, strict=True):
+        if problem:
+            return f"cannot load the agent {item.agent.name}: {problem}"
+        if fingerprint != item.agent_fingerprint:
+            return (
+                f"has another version of the agent {item.agent.name} "
+                f"(fingerprint {fingerprint}, here {item.agent_fingerprint})"
+            )
+    return ""
 
 
 def order_of(plan: Plan, options: ClusterOptions) -> bytes:
@@ -219,7 +272,7 @@ async def _agent_problems(client: Any, options: ClusterOptions, suites: Sequence
     """By address: why a worker cannot run the agents of the suites."""
     plan = make_plan(suites, RunOptions())
     upload = zip_folder(Path.cwd()) if options.upload else b""
-    workers = Workers(client, plan, order_of(plan, options), lambda text: None, upload)
+    workers = _workers(plan, DaskPool(client, order_of(plan, options), upload), lambda text: None)
     try:
         await workers.open(0)
     except UsageError:

@@ -1,5 +1,7 @@
 """The part of a distributed run in its own process: the workers, the sessions on them, and lost workers.
 
+A `Pool` is where the workers come from: a Dask cluster (`connection.py`), or the process of an arm (`running/arms/`).
+
 A `ClusterAgent` replaces an agent in the plan. Its sessions wait for a free worker; waiting does not count as the
 agent's time. After that a session is a series of calls of the worker's `AgentHost`. Each call returns, or fails because
 the worker has ended. The obvious version lets Dask repeat the work of a lost worker. That is wrong for agents, since an
@@ -20,9 +22,9 @@ import asyncio
 import contextlib
 import itertools
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
 from proctor.agents.agent import BaseAgent
 from proctor.agents.reply import Reply
@@ -31,13 +33,19 @@ from proctor.base.clock import Clock
 from proctor.base.errors import AgentFailed, UsageError, one_line
 from proctor.cases.suite import Case, Turn
 from proctor.running.agent_lifecycle import STOP_SECONDS
-from proctor.running.cluster.agent_host import AgentHost, HostInfo, HostStatus
+from proctor.running.cluster.agent_host import HostInfo, HostStatus
 from proctor.running.conversation import RunStopped
 from proctor.running.failures import SessionLost, not_started
-from proctor.running.plan import Plan
-from proctor.running.remote_agent import RemoteAgent, RemoteSession, excluded_time, pack, trial_to_host, unpack
+from proctor.running.remote_agent import (
+    HostedTrial,
+    RemoteAgent,
+    RemoteSession,
+    excluded_time,
+    pack,
+    trial_to_host,
+    unpack,
+)
 from proctor.running.settings import WorkerState
-from proctor.version import __version__
 
 STATUS_SECONDS = 0.25
 WATCH_SECONDS = 0.5
@@ -48,11 +56,33 @@ SILENT_SECONDS = 60.0
 PREPARE_SECONDS = 300.0
 NO_WORKER_SECONDS = 60.0
 """How long a run waits without any worker before it stops."""
-RESTART_SECONDS = 60.0
 LOSSES_BEFORE_EXCLUSIVE = 2
 
 HostedTrialId = tuple[int, str, int]
 """The number of the suite, the id of the case, and the number of the trial."""
+
+
+class Pool(Protocol):
+    """Where workers come from."""
+
+    noun: str
+    """What a worker is called, such as `the worker`."""
+    advice: str
+    """What to do about a worker that a case ends, as the end of a sentence."""
+    gone: str
+    """Why a worker is not among `names` any more."""
+
+    async def names(self) -> Mapping[str, str]:
+        """The name of each worker that exists now, by address. Raises if that cannot be found out."""
+        ...
+
+    async def start_host(self, address: str) -> tuple[Any, HostInfo]:
+        """Start an `AgentHost` on a worker and let it load the agents; returns something with its methods."""
+        ...
+
+    async def restart(self, address: str) -> None:
+        """End the process of a worker and start a new one, which gets another address."""
+        ...
 
 
 @dataclass(slots=True, eq=False)
@@ -94,6 +124,10 @@ class ClusterAgent(RemoteAgent):
     def session(self, case: Case) -> ClusterSession:
         return ClusterSession(self, case)
 
+    def pack_trial(self, trial: HostedTrial) -> bytes:
+        """What the other process needs to open a session."""
+        return pack_with_code(trial)
+
     async def stop(self) -> None:
         """Stop the agents of all workers; raises if this one could not stop."""
         problems = [problem for suite, problem in await self.workers.stop_agents() if suite == self.suite]
@@ -116,7 +150,7 @@ class ClusterSession(RemoteSession):
         """Whether a call of this session is running on the worker."""
         self._lost_seconds = 0.0
         self._context: TrialContext | None = None
-        self._packed_trial = pack_with_code(trial)
+        self._packed_trial = agent.pack_trial(trial)
 
     async def __aenter__(self) -> ClusterSession:
         workers, suite = self.agent.workers, self.agent.suite
@@ -195,20 +229,26 @@ class Workers:
     """The workers of one run."""
 
     def __init__(
-        self, client: Any, plan: Plan, order: bytes, notify: Callable[[str], None], upload: bytes = b""
+        self,
+        pool: Pool,
+        parallel: Sequence[int],
+        why_incompatible: Callable[[HostInfo], str],
+        notify: Callable[[str], None],
     ) -> None:
+        """`parallel` has the number of trials in parallel on one worker, by suite.
+
+        `why_incompatible` returns why a worker cannot be used, or nothing.
+        """
         self.ready: dict[str, Worker] = {}
         self.refused: dict[str, tuple[str, str]] = {}
         """By address: the name of the worker, and why it is not used."""
         self._lost: dict[str, WorkerState] = {}
         """By name: the totals of a worker before its process ended."""
         self._restarting: set[str] = set()
-        self._client = client
-        self._order = order
-        self._upload = upload
+        self._pool = pool
+        self._why_incompatible = why_incompatible
         self._notify = notify
-        self._fingerprints = [(item.agent.name, item.agent_fingerprint) for item in plan.suites]
-        self._parallel = [item.limits.parallel for item in plan.suites]
+        self._parallel = list(parallel)
         self._losses: Counter[HostedTrialId] = Counter()
         self._keys = itertools.count(1)
         self._joining: dict[str, asyncio.Task[None]] = {}
@@ -229,7 +269,7 @@ class Workers:
                 break
             await asyncio.sleep(0.02)
         if not self.ready:
-            reasons = "; ".join(f"the worker {name} {reason}" for name, reason in self.refused.values())
+            reasons = "; ".join(f"{self._pool.noun} {name} {reason}" for name, reason in self.refused.values())
             raise UsageError(f"no worker can be used: {reasons or self._stopped or 'the scheduler has none'}")
 
     def states(self) -> list[WorkerState]:
@@ -358,10 +398,8 @@ class Workers:
         if worker.culprit is session:
             return AgentFailed(f"the agent blocked its worker for longer than its timeout of {session.timeout:g} s")
         self._losses[session.trial] += LOSSES_BEFORE_EXCLUSIVE if worker.stuck else 1
-        return SessionLost(
-            f"the worker {worker.name} ended before the agent answered ({worker.end_reason}); to see whether this case "
-            "ends it, run it with --isolate and without workers"
-        )
+        name, advice = f"{self._pool.noun} {worker.name}", self._pool.advice
+        return SessionLost(f"{name} ended before the agent answered ({worker.end_reason}); {advice}")
 
     def _lose(self, worker: Worker, reason: str) -> None:
         """Stop using a worker."""
@@ -377,11 +415,11 @@ class Workers:
         if not self._closed:
             count = len(worker.sessions)
             trials = "1 trial was" if count == 1 else f"{count} trials were"
-            self._notify(f"the worker {worker.name} ended ({reason}); {trials} running on it")
+            self._notify(f"{self._pool.noun} {worker.name} ended ({reason}); {trials} running on it")
         self._wake()
 
     def _restart(self, worker: Worker, reason: str) -> None:
-        """Let Dask kill the process of a worker and start a new one."""
+        """Let the pool kill the process of a worker and start a new one."""
         if self.ready.get(worker.address) is not worker:
             return
         worker.stuck = True
@@ -391,10 +429,7 @@ class Workers:
 
     async def _restart_process(self, worker: Worker) -> None:
         with contextlib.suppress(Exception):  # if it cannot be restarted, it is not used again
-            try:
-                await self._client.restart_workers([worker.address], timeout=RESTART_SECONDS, raise_for_error=False)
-            except ValueError:  # it has no nanny process that could start it again
-                await self._client.retire_workers([worker.address], close_workers=True)
+            await self._pool.restart(worker.address)
 
     async def _abort(self, session: ClusterSession, worker: Worker) -> None:
         """Close a session on its worker; restart the worker if its event loop does not respond."""
@@ -440,14 +475,13 @@ class Workers:
         timeouts = [session.timeout for session in worker.sessions.values() if session.is_busy]
         return min(timeouts) + STUCK_SECONDS if timeouts else SILENT_SECONDS
 
-    async def _scheduler_workers(self) -> dict[str, Any] | None:
-        """The workers of the scheduler; if it does not respond, stop the run and return `None`."""
+    async def _scheduler_workers(self) -> Mapping[str, str] | None:
+        """The names of the workers, by address; if the scheduler does not respond, stop the run and return `None`."""
         if self._stopped:
             return None
         try:
             async with asyncio.timeout(SILENT_SECONDS):
-                workers: dict[str, Any] = (await self._client.scheduler.identity())["workers"]
-                return workers
+                return await self._pool.names()
         except Exception as error:
             self._stop(f"the scheduler was lost ({one_line(error)}); run the same command with --resume to continue")
             return None
@@ -458,10 +492,9 @@ class Workers:
         while (current := await self._scheduler_workers()) is not None:
             used = {*self.ready, *self._joining, *self.refused, *self._restarting}
             for address in current.keys() - used:
-                name = str(current[address].get("name", address))
-                self._joining[address] = asyncio.create_task(self._join(address, name))
+                self._joining[address] = asyncio.create_task(self._join(address, current[address]))
             for address in self.ready.keys() - current.keys():
-                self._lose(self.ready[address], "the scheduler no longer has it")
+                self._lose(self.ready[address], self._pool.gone)
             for address in self._joining.keys() - current.keys():
                 self._joining.pop(address).cancel()
             self._restarting &= current.keys()
@@ -477,12 +510,8 @@ class Workers:
         host = None
         try:
             async with asyncio.timeout(PREPARE_SECONDS):
-                actor = self._client.submit(
-                    AgentHost, self._order, actor=True, workers=[address], allow_other_workers=False, pure=False
-                )
-                with self._client.as_current():  # so that calls of the host use this client
-                    host = await actor
-                    problem = self._why_incompatible(await host.prepare(self._upload))
+                host, info = await self._pool.start_host(address)
+                problem = self._why_incompatible(info)
         except Exception as error:
             problem = f"cannot be used: {one_line(error)}"
         self._joining.pop(address, None)
@@ -490,23 +519,12 @@ class Workers:
             return
         if problem:
             self.refused[address] = name, problem
-            self._notify(f"the worker {name} {problem}")
+            self._notify(f"{self._pool.noun} {name} {problem}")
             return
         worker = Worker(address, name, host, asyncio.get_running_loop().create_future())
         self.ready[address] = worker
         worker.follower = asyncio.create_task(self._follow(worker))
         self._wake()
-
-    def _why_incompatible(self, info: HostInfo) -> str:
-        """Why a worker does not have the same agents; empty if it has."""
-        if info.version != __version__:
-            return f"has Proctor {info.version}, and this is {__version__}; install the same version"
-        for (name, expected), (fingerprint, problem) in zip(self._fingerprints, info.agents, strict=True):
-            if problem:
-                return f"cannot load the agent {name}: {problem}"
-            if fingerprint != expected:
-                return f"has another version of the agent {name} (fingerprint {fingerprint}, here {expected})"
-        return ""
 
     # Stopping
 

@@ -5,14 +5,16 @@ Lists of cases as test modules have them (`TEST_CASES`, with `expected_output_co
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields as dataclass_fields
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from proctor.base.documents import Document, Fields, did_you_mean, json_type_name
-from proctor.base.errors import InvalidSuite, Problem
+from proctor.base.errors import InvalidSuite, Problem, UsageError
 from proctor.base.json_data import UNSET, Json, to_json, to_text
 from proctor.base.source import Pointer
+from proctor.cases.arms import Arm, read_arm
 from proctor.cases.evaluator_specs import read_specs
 from proctor.cases.formats import CASES_KEYS, JSON_LINES, KEYWORDS_KEY
 from proctor.cases.formats.native.json_lines import join_lines
@@ -94,6 +96,7 @@ def read_suite(document: Document, key: str) -> Suite:
     """The suite of an object; `key` is where it has the cases."""
     fields = Fields(document, document.data)
     fields.accept_old_key("reexecute", "rerun_tools")
+    every_arm_counts = fields.has("agents")  # what the old key means
     fields.accept_old_key("agents", "arms")
     fields.text("$schema")
     specs = fields.take("evaluators")
@@ -105,7 +108,7 @@ def read_suite(document: Document, key: str) -> Suite:
         agent=_agent(fields),
         arms=_arms(fields),
         evaluators=defaults,
-        criteria=read_criteria(fields.inside("criteria")),
+        criteria=read_criteria(fields.inside("criteria"), "all" if every_arm_counts else "last"),
         settings=read_settings(fields.inside("settings")),
         judge=_judge(fields),
         rerun_tools=_rerun_tools(fields),
@@ -410,7 +413,7 @@ def _agent(fields: Fields) -> Json:
 
 
 def _arms(fields: Fields) -> Mapping[str, Json]:
-    """Several agents by name; in a list of references, each is its own name."""
+    """Versions of the agent by name; in a list of references, each is its own name."""
     agents = fields.take("arms")
     if agents is None:
         return {}
@@ -423,14 +426,31 @@ def _arms(fields: Fields) -> Mapping[str, Json]:
             "arms", f"must be an object of names and agents, or a list of references, not {json_type_name(agents)}"
         )
         return {}
-    for name, agent in agents.items():
-        is_agent = isinstance(agent, (str, Mapping)) or fields.document.is_python
-        if not is_agent or not str(name).strip():
-            fields.problem("arms", f"must have a reference such as app.py:agent, or an object, under {name!r}")
+    read: list[Arm] = []
+    for name, value in agents.items():
+        is_arm = isinstance(value, (str, Mapping)) or fields.document.is_python
+        if not is_arm or not str(name).strip():
+            fields.problem("arms", f"must have a reference such as app.py:agent or main, or an object, under {name!r}")
             return {}
-    if fields.take("agent") is not None:
-        fields.problem("arms", "cannot be combined with 'agent'; remove one of them")
+        try:
+            read.append(read_arm(value))
+            read_settings(_settings_of_arm(fields, name, value))
+        except UsageError as error:
+            fields.document.problem((*fields.at("arms"), name), str(error))
+            return {}
+    if fields.take("agent") is not None and all(arm.agent is not None for arm in read):
+        fields.problem("arms", "cannot be combined with 'agent' if each arm has its own; remove one of them")
     return agents
+
+
+def _settings_of_arm(fields: Fields, name: str, value: Any) -> Fields | None:
+    """The settings of an arm that are settings of a run, to check their values."""
+    settings = value.get("settings") if isinstance(value, Mapping) else None
+    if not isinstance(settings, Mapping):
+        return None
+    known = {item.name for item in dataclass_fields(Settings)}
+    own = {key: item for key, item in settings.items() if key in known}
+    return Fields(fields.document, own, (*fields.at("arms"), name, "settings"))
 
 
 def _judge(fields: Fields) -> Json:
@@ -457,13 +477,14 @@ def _rerun_tools(fields: Fields) -> Json:
     return None
 
 
-def read_criteria(fields: Fields | None) -> Criteria:
+def read_criteria(fields: Fields | None, default_arms: Literal["last", "all"] = "last") -> Criteria:
     if fields is None:
-        return Criteria()
+        return Criteria(arms=default_arms)
     criteria = Criteria(
         trials=fields.choice("trials", ("all", "any", "majority", "mean"), "all"),
         threshold=fields.number("threshold", least=0, most=1),
         pct=fields.number("pct", 1.0, least=0, most=1),
+        arms=fields.choice("arms", ("last", "all"), default_arms),
     )
     if criteria.pct == 0:
         fields.problem("pct", "must be more than 0, or the suite could never fail")

@@ -257,6 +257,9 @@ class CriteriaModel(_Model):
     )
     threshold: float | None = Field(default=None, ge=0, le=1, description="Overrides the threshold of every evaluator.")
     pct: float | None = Field(default=1.0, gt=0, le=1, description="The share of cases that must pass.")
+    arms: Literal["last", "all"] | None = Field(
+        default="last", description="Which arms must pass, if there are several; the others are for comparison."
+    )
 
 
 class SettingsModel(_Model):
@@ -296,7 +299,11 @@ class SuiteModel(_OpenModel):
         Annotated[dict[str, str | dict[str, Json]], Field(min_length=1)]
         | Annotated[list[Filled], Field(min_length=1)]
         | None
-    ) = Field(default=None, description="Several agents, by name or as a list of references; each runs every case.")
+    ) = Field(
+        default=None,
+        description="Versions of the agent by name, each of which runs every case: a git reference, `.` for the "
+        "working folder, an agent, or an object with agent, ref, settings, env and venv.",
+    )
     agents: (
         Annotated[dict[str, str | dict[str, Json]], Field(min_length=1)]
         | Annotated[list[Filled], Field(min_length=1)]
