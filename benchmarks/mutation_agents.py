@@ -5,9 +5,9 @@
 
 A good agent answers ten questions. The suite starts as people often write it: a few keywords and the names of tools.
 Each round mutates a run of the good agent and takes every suggestion into the suite, until `mutate` calls the suite
-complete or suggests nothing more. Then each bad agent runs against the suite of the beginning and against that of the
-end: it is caught if at least one case fails. `FIRST_SIGHT` has agents that were written after the kinds of mutants, so
-nothing was tuned to them. The good agent must pass throughout.
+complete or suggests nothing more. This is done for an agent that always says the same, and for one with two wordings.
+Then each bad agent runs against the suites: it is caught if at least one case fails. `FIRST_SIGHT` has agents that were
+written after the kinds of mutants, so nothing was tuned to them. The good agent must pass throughout.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from __future__ import annotations
 import argparse
 import copy
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from proctor import Reply, ToolCall
 from proctor.cases.formats.loading import load
 from proctor.mutation.findings import MutationReport
 from proctor.mutation.mutate import MutationRequest, mutate
+from proctor.mutation.report import verdict_text
 from proctor.results.statistics import wilson
 from proctor.running.run import RunRequest, run_suites
 from proctor.running.settings import RunOptions
@@ -226,7 +228,61 @@ BAD: Mapping[str, Agent] = {
     "an invoice without a position": bad(INVOICE, data(positions=[{"item": "drill", "quantity": 2}])),
 }
 
-FIRST_SIGHT: Mapping[str, Agent] = {}
+FIRST_SIGHT: Mapping[str, Agent] = {
+    "two digits of a time transposed": bad(FLIGHT, says(("10:25", "10:52"))),
+    "a link that was not asked for": bad(FLIGHT, adds("Check in at http://checkin.example.net now.")),
+    "in all instead of extra": bad(DOG, says(("75 dollars extra", "75 dollars in all"))),
+    "the buyer instead of the seller": bad(TAKEOVER, says(("The seller was", "The buyer was"))),
+    "cancels without asking": bad(CANCEL, answers(replace(GOOD[CONFIRM], text="Done, I cancelled it."))),
+    "a range instead of a number": bad(DOSE, says(("every 6 hours", "every 4 to 6 hours"))),
+    "at least instead of up to": bad(ENTRY, says(("up to 90 days", "at least 90 days"))),
+    "a total as text": bad(INVOICE, data(total="1,498.54 USD")),
+    "two transfers of half the amount": bad(
+        TRANSFER,
+        lambda reply: calls(reply.tool_calls[0], *argument(1, amount=60.0)(reply).tool_calls[1:] * 2)(reply),
+    ),
+    "unsure of everything": bad(REFUND, says(("is not late", "is probably not late, I think"))),
+}
+"""Agents that were written when the kinds of mutants were finished."""
+
+REWORDED: Mapping[str, Reply] = {
+    REFUND: Reply("Order A-1001 is not late: you get your refund of $249.50 within 5 days."),
+    TRANSFER: Reply(
+        "Done, I moved €120.00 from your savings account to your checking account. "
+        "There are €1,880.00 left in your savings account."
+    ),
+    DOSE: Reply(
+        "An adult may take 400 mg every 6 hours and at most 1,200 mg per day, unless a doctor says otherwise. "
+        "Do not take it with alcohol."
+    ),
+    TAKEOVER: Reply("In March 2019 Greenleaf acquired Delta Foods from Marten Holding for 70 million EUR."),
+    ENTRY: Reply(
+        "You need a valid passport, a return ticket and proof of funds. "
+        "For stays of up to 90 days a visa is usually not required."
+    ),
+    WEATHER: Reply("It will be 21 °C in Lisbon on 14 March 2026, with little rain and a light breeze from the north."),
+    FLIGHT: Reply("Flight LH 442 to Detroit is booked: seat 14C, departing at 10:25 am, booking code QX7P2."),
+    DOG: Reply(
+        "Yes, small dogs are allowed in the cabin if they weigh less than 8 kg. "
+        "For 75 dollars extra, larger dogs travel in the hold."
+    ),
+    CANCEL: Reply("Shall I cancel your subscription as of 31 May 2026? It runs until then."),
+    CONFIRM: Reply("Your subscription is cancelled as of 31 May 2026, and you will not be charged again."),
+}
+"""Other good answers; calls and data stay the same."""
+
+
+def varied() -> Agent:
+    """The good agent with two wordings, which take turns."""
+    asked: Counter[str] = Counter()
+
+    def agent(question: str) -> Reply:
+        asked[question] += 1
+        if question in REWORDED and asked[question] % 2 == 0:
+            return replace(GOOD[question], text=REWORDED[question].text)
+        return GOOD[question]
+
+    return agent
 
 
 def run(suite: Path, agent: Agent, store: Path | None = None) -> tuple[str, bool]:
@@ -249,19 +305,20 @@ def take(suite: dict[str, Any], report: MutationReport) -> bool:
     return bool(proposals)
 
 
-def improve(text: str, folder: Path) -> str:
+def improve(text: str, agent: Agent, folder: Path) -> str:
     """The suite with all suggestions, after as many rounds as it takes."""
     suite = yaml.safe_load(text)
+    folder.mkdir()
     path = folder / "suite.yaml"
     for number in range(1, MAX_ROUNDS + 1):
         path.write_text(yaml.safe_dump(suite, sort_keys=False, allow_unicode=True), encoding="utf-8")
-        run_id, passed = run(path, good, folder / "store")
+        run_id, passed = run(path, agent, folder / "store")
         if not passed:
             raise SystemExit("the good agent fails the suite")
         report = mutate(MutationRequest(folder / "store", run_id, RunOptions()))
-        print(f"round {number}: {report.rate.killed:,} of {report.rate.total:,} mutants killed")
+        print(f"round {number}: {verdict_text(report)}")
         before = copy.deepcopy(suite)
-        if report.rate.killed == report.rate.total or not take(suite, report) or suite == before:
+        if report.is_complete or not take(suite, report) or suite == before:
             break
     return path.read_text(encoding="utf-8")
 
@@ -273,14 +330,16 @@ def caught(suite: str, agents: Mapping[str, Agent], folder: Path) -> list[str]:
     return [name for name, agent in agents.items() if not run(path, agent)[1]]
 
 
-def print_table(title: str, agents: Mapping[str, Agent], suites: Sequence[str], folder: Path) -> None:
-    columns = [caught(suite, agents, folder) for suite in suites]
-    print(f"\n{title:<34} before  after")
-    for name in agents:
-        print(f"  {name:<32} " + "  ".join(f"{'caught' if name in column else 'PASSED'}" for column in columns))
-    for word, column in zip(("before", "after"), columns, strict=True):
-        low, high = wilson(len(column) / len(agents), len(agents))
-        print(f"{word}: {len(column)} of {len(agents)} caught [{low:.0%}, {high:.0%}]")
+def print_table(title: str, agents: Mapping[str, Agent], suites: Mapping[str, str], folder: Path) -> None:
+    columns = {name: caught(suite, agents, folder) for name, suite in suites.items()}
+    print(f"\n{title:<34}" + "".join(f"{name:<18}" for name in suites))
+    for agent in agents:
+        print(
+            f"  {agent:<32}" + "".join(f"{'caught' if agent in found else 'PASSED':<18}" for found in columns.values())
+        )
+    for name, found in columns.items():
+        low, high = wilson(len(found) / len(agents), len(agents))
+        print(f"{name}: {len(found)} of {len(agents)} caught [{low:.0%}, {high:.0%}]")
 
 
 def main() -> None:
@@ -289,12 +348,15 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        improved = improve(START, folder)
+        print("A good agent that always says the same:")
+        fixed = improve(START, good, folder / "fixed")
         if options.keep:
-            options.keep.write_text(improved, encoding="utf-8")
-        print_table("agents", BAD, (START, improved), folder)
-        if FIRST_SIGHT:
-            print_table("agents written afterwards", FIRST_SIGHT, (START, improved), folder)
+            options.keep.write_text(fixed, encoding="utf-8")
+        print("\nA good agent with two wordings, two trials per case:")
+        tolerant = improve(f"settings: {{repeat: 2}}\n{START}", varied(), folder / "varied")
+        suites = {"at the start": START, "always the same": fixed, "two wordings": tolerant}
+        print_table("agents", BAD, suites, folder)
+        print_table("agents written afterwards", FIRST_SIGHT, suites, folder)
 
 
 if __name__ == "__main__":

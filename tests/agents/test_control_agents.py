@@ -40,6 +40,7 @@ def test_the_oracle_mentions_the_keywords_that_the_reference_answer_lacks() -> N
     assert oracle(Expected(output="b or c", contains=keywords)).text == "b or c d"
     assert oracle(Expected(output="Paris", contains=Keywords(all=("paris",)))).text == "Paris"
     assert oracle(Expected(output="11,498", contains=Keywords(any=("1,498",)))).text == "11,498 1,498"
+    assert oracle(Expected(output="$1,498.54", contains=Keywords(all=("1,498", "1498")))).text == "$1,498.54"
 
 
 def test_the_oracle_makes_the_expected_calls_as_often_as_expected() -> None:

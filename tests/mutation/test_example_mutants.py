@@ -18,6 +18,8 @@ from proctor.running.settings import RunOptions
 
 EXAMPLE = ROOT / "examples" / "loan_advisor"
 SEEDS = (0, 1)
+PER_TRIAL = 40
+"""A sample of all places, to be quick."""
 SIBLINGS = ("agent", "app", "checks", "figures", "money", "tools")
 # The keyword lists are not here: they check words only, so no wrong tool call can be noticed.
 SUITES = {
@@ -44,7 +46,7 @@ def examined(place: Any, agent: Any, folder: Path) -> list[MutationReport]:
     """The mutants of one run, by several seeds."""
     run, verdict = run_suites(RunRequest(load([str(place)]), agent=agent, store=folder))
     assert verdict.exit_code == 0, verdict.reason
-    return [mutate(MutationRequest(folder, run.id, RunOptions(), seed=seed)) for seed in SEEDS]
+    return [mutate(MutationRequest(folder, run.id, RunOptions(), seed=seed, max_per_trial=PER_TRIAL)) for seed in SEEDS]
 
 
 @pytest.mark.parametrize("name", SUITES)

@@ -14,6 +14,8 @@ import yaml
 from judge_server import judge_server, says
 from judged_projects import judge_at, write_project
 
+from proctor.evaluators.text.keywords import find_keywords
+
 Command = Callable[..., Any]
 
 AGENT = """
@@ -103,7 +105,7 @@ def test_a_suite_that_looks_for_one_word_lets_most_mutants_through_and_says_whic
     suite = report["suites"][0]
     assert suite["rate"]["share"] < 0.6
     assert suite["rate"]["low"] < suite["rate"]["share"] < suite["rate"]["high"]
-    assert {"number-changed", "negation-changed", "call-dropped", "other-tool", "keyword-denied"} <= survivors(report)
+    assert {"number-changed", "negation-removed", "call-dropped", "other-tool", "keyword-denied"} <= survivors(report)
     assert {m["kind"] for m in suite["mutants"] if m["fate"] == "killed"} >= {"answer-emptied", "answer-refused"}
 
 
@@ -145,6 +147,92 @@ def test_what_is_proposed_kills_the_survivors_once_it_is_pasted(mutated: Command
 
 def survivors_of(report: Any) -> list[str]:
     return [m["name"] for suite in report["suites"] for m in suite["mutants"] if m["fate"] == "survived"]
+
+
+def test_surviving_kinds_come_first_each_with_an_expectation_that_kills_it(mutated: Command) -> None:
+    kinds = mutated(WEAK)["suites"][0]["kinds"]
+    surviving = [kind for kind in kinds if kind["survived"]]
+    assert surviving
+    assert kinds[: len(surviving)] == surviving
+    assert all(kind["proposal"]["kills"] == kind["survived"] for kind in surviving)
+    for kind in (kind for kind in surviving if kind["kind"] in ("digit-deleted", "sentence-added", "argument-source")):
+        data = yaml.safe_load(WEAK)
+        pasted(data["cases"][0], kind["proposal"])
+
+        after = mutated(yaml.safe_dump(data, sort_keys=False))
+
+        left = [m for m in after["suites"][0]["mutants"] if m["kind"] == kind["kind"] and m["status"] == "survived"]
+        assert left == [], kind["proposal"]["lines"]
+
+
+def test_no_keyword_is_proposed_that_a_longer_number_would_pass(mutated: Command) -> None:
+    kinds = {kind["kind"]: kind for kind in mutated(WEAK)["suites"][0]["kinds"]}
+    wrong = "Your refund of $1249.50 for order A-11001 is not late: it arrives in 15 days, or 5.5 days, $249.507."
+
+    keywords = kinds["number-changed"]["proposal"]["expected"]["contains"]["all"]
+
+    assert keywords
+    assert find_keywords(keywords, wrong, ignore_case=True)[0] == []
+
+
+def test_a_suite_is_called_complete_only_if_every_mutant_was_made_and_killed(
+    mutated: Command, proctor: Command
+) -> None:
+    before = mutated(WEAK)
+    data = yaml.safe_load(WEAK)
+    for proposal in before["suites"][0]["proposals"]:
+        pasted(data["cases"][0], proposal)
+    complete = yaml.safe_dump(data, sort_keys=False)
+
+    assert not before["complete"]
+    assert mutated(complete)["complete"]
+    assert "complete: no mutant of" in " ".join(proctor("mutate").out.split())
+    some = mutated(complete, "--mutants", "10")
+    assert some["rate"] == {**some["rate"], "killed": 10, "total": 10}
+    assert not some["complete"]
+    assert some["suites"][0]["mutants_left_out"] > 20
+    assert "left out (--mutants)" in " ".join(proctor("mutate", "--mutants", "10").out.split())
+
+
+def test_more_mutants_are_made_if_more_are_asked_for(mutated: Command) -> None:
+    counts = [mutated(STRONG, "--mutants", str(most))["rate"]["total"] for most in (5, 30, 500)]
+
+    assert counts[0] == 10
+    assert counts[0] < counts[1] < counts[2]
+
+
+def test_cases_that_could_not_be_mutated_are_named(mutated: Command, proctor: Command) -> None:
+    suite = WEAK + "  - {id: gone, input: I want my money back, expected: {contains: [never]}}\n"
+
+    report = mutated(suite, test_code=1)
+
+    assert report["suites"][0]["unmutated_cases"] == [{"case": "gone", "reason": "failed"}]
+    out = " ".join(proctor("mutate").out.split())
+    assert "not mutated (failed): gone" in out
+    assert "1 case without mutants" in out
+
+
+def test_the_page_counts_what_the_data_counts(mutated: Command, proctor: Command, project: Path) -> None:
+    waived = WEAK + "waivers:\n  - {mutant: call-repeated, reason: It does no harm.}\n"
+    report = mutated(waived, "--mutants", "30")
+
+    proctor("mutate", "--mutants", "30", "--html", "out.html")
+
+    page = (project / "out.html").read_text(encoding="utf-8")
+    (suite,) = report["suites"]
+    counts = suite["counts"]
+    assert f"{counts['killed']} killed, {counts['survived']} survived" in page
+    assert f"{suite['mutants_left_out']} left out" in page
+    assert f"Survivors ({counts['survived']})" in page
+    assert sum(counts.values()) == len(suite["mutants"])
+    assert counts["killed"] + counts["survived"] == suite["rate"]["total"]
+
+
+def test_a_waiver_of_an_earlier_release_still_counts(mutated: Command) -> None:
+    report = mutated(WEAK + "waivers:\n  - {mutant: negation-changed, reason: It is obvious.}\n")
+
+    waived = {m["kind"] for m in report["suites"][0]["mutants"] if m["status"] == "waived"}
+    assert waived == {"negation-removed"}
 
 
 def test_no_file_of_the_users_is_changed(mutated: Command, project: Path) -> None:
@@ -348,7 +436,7 @@ evaluators: [{LevenshteinMatch: {threshold: 0.5}}]
 cases:
   - id: refund
     input: I want my money back for A-1001
-    expected: "Your refund of $249.50 for order A-1001 is late: it arrives in 5 days."
+    expected: "Your refund of $249.50 for order A-1001 is not late: it arrives in 5 days."
 """
 TALK = """
 name: desk
@@ -482,8 +570,9 @@ def test_lines_that_several_cases_need_are_proposed_once(mutated: Command, proct
     mutated(f"name: desk\nagent: desk.py:desk\nevaluators: [{{LevenshteinMatch: {{threshold: 0.8}}}}]\ncases:\n{cases}")
 
     out = " ".join(proctor("mutate").out.split())
-    assert ": kills 7 of 7 survivors" in out
-    assert out.count("evaluators: ['...', ExpectedTools, ExactMatch]") == 1
+    assert "a, b: kills 24 of 24 survivors" in out
+    suggestions = out.split("suggested additions to the suite")[1]
+    assert suggestions.count("evaluators: ['...', ExpectedTools, ExactMatch]") == 1
 
 
 def test_what_an_agent_said_cannot_act_on_the_page_or_the_terminal(

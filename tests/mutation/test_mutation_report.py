@@ -10,7 +10,7 @@ from reporting_samples import FAILED
 from proctor.agents.reply import Reply
 from proctor.mutation.findings import Controls, KillRate, MutantResult, MutantStatus, MutationReport, SuiteFindings
 from proctor.mutation.mutants import Mutant
-from proctor.mutation.report import MutantView, RateRow, SuiteMutationView, write_html, write_markdown
+from proctor.mutation.report import KindView, MutantView, RateRow, SuiteMutationView, write_html, write_markdown
 from proctor.results.statistics import Estimate
 
 
@@ -18,7 +18,18 @@ def test_hostile_text_in_every_field_becomes_no_markup() -> None:
     rate = RateRow("Contains", KillRate(1, 2), Estimate(0.5, 0.1, 0.9, 2), "50 %", "1")
     mutant = MutantView("c1: dropped", "a note", "before", "after")
     suite = SuiteMutationView(
-        "shop", "50 %", "no", ["a remark"], [rate], [rate], 1, [("Survivors", 2, [mutant])], [("a", "b")]
+        "shop",
+        "50 %",
+        "1 killed",
+        [KindView("number-changed", "before", "after", "kills 1 of 1", "expected: x")],
+        [rate],
+        "no",
+        ["a remark"],
+        [rate],
+        [rate],
+        1,
+        [("Survivors", 2, [mutant])],
+        [("a", "b")],
     )
     values = {"title": "Mutants", "outcome": FAILED, "rate": "1", "reason": "r", "run": "r1", "seed": 0}
     check_hostile_text("mutation/templates/report.html", {**values, "suites": [suite]})

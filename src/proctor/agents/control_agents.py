@@ -130,13 +130,17 @@ def _missing_keywords(keywords: Keywords, text: str) -> list[str]:
 
 
 def _mentions(text: str, word: str) -> bool:
-    """Whether the text contains the word, ignoring case; a number must not be part of a longer number."""
-    pattern = re.escape(word.casefold())
+    """Whether the text contains the word, as `Contains` sees it: a number must not be part of a longer number.
+
+    Case and separators of thousands do not matter, and decimals may follow.
+    """
+    text, word = (re.sub(r"(?<=\d),(?=\d{3}(?!\d))", "", item.casefold()) for item in (text, word))
+    pattern = re.escape(word)
     if word[:1].isdigit():
         pattern = rf"(?<![\d.,]){pattern}"
     if word[-1:].isdigit():
-        pattern = rf"{pattern}(?![\d.,]*\d)"
-    return re.search(pattern, text.casefold()) is not None
+        pattern = rf"{pattern}(?!\d)"
+    return re.search(pattern, text) is not None
 
 
 def _example_calls(expected: ExpectedCall) -> list[ToolCall]:

@@ -1,11 +1,12 @@
-"""Changes tool calls: drops, repeats or reorders them, calls another tool, changes or drops an argument."""
+"""Changes tool calls: drops, repeats, adds or reorders them, calls another tool, changes or drops an argument.
+
+Each function yields the changed calls for every place. `CALL_CHANGES` and `ARGUMENT_CHANGES` are the tables of kinds.
+"""
 
 from __future__ import annotations
 
-import functools
-import json
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from proctor.agents.reply import Reply, ToolCall
@@ -13,8 +14,14 @@ from proctor.base.json_data import Json, to_text
 from proctor.cases.matchers import Matcher, may_be_absent
 from proctor.cases.suite import EvaluatorSpec, ExpectedCall, Turn
 from proctor.mutation import text_changes
-from proctor.mutation.text_changes import SeededRandom, TextChange
+from proctor.mutation.data_places import leaves, parse_number, replace_at
+from proctor.mutation.text_changes import ID, SeededRandom, TextChange, evenly
 
+MAX_SOURCES = 6
+"""Values from other places that are tried for one argument."""
+MAX_WORDS = 5
+"""Words that are changed in one argument."""
+MAX_ADDED_CALLS = 5
 Calls = tuple[ToolCall, ...]
 
 
@@ -28,61 +35,105 @@ class ChangedCalls:
     calls: Calls
 
 
+@dataclass(frozen=True, slots=True)
+class TurnCalls:
+    """The calls of one turn, and what to know to change them."""
+
+    calls: Calls
+    turn: Turn
+    conversation: Sequence[Reply]
+    """All replies up to this turn."""
+    tools: Sequence[str]
+    """All tools that were called in the run."""
+
+    @property
+    def expected(self) -> Sequence[ExpectedCall]:
+        return self.turn.expected.tools or ()
+
+
 def change_calls(
     turn: Turn,
-    reply: Reply,
+    conversation: Sequence[Reply],
     specs: Sequence[EvaluatorSpec],
     tools: Sequence[str],
     choices: SeededRandom,
     allowed: list[str],
 ) -> Iterator[ChangedCalls]:
-    """The changed calls of a turn; kinds of changes that the expectation explicitly allows are added to `allowed`."""
-    calls = reply.tool_calls
-    if calls:
-        yield from _change_one_call(calls, tools, choices)
-        yield from _reorder(calls, specs, choices.for_kind("calls-reordered"), allowed)
-        yield from _change_arguments(calls, turn.expected.tools or (), choices, allowed)
-    elif tools:
-        added = ToolCall(choices.for_kind("call-added").choice(list(tools)))
-        yield ChangedCalls("call-added", "(no call)", call_text(added), (added,))
-    if forbidden := _forbidden_tools(specs):
-        wrong = ToolCall(choices.for_kind("forbidden-tool").choice(forbidden))
-        yield ChangedCalls("forbidden-tool", _calls_text(calls), _calls_text((*calls, wrong)), (*calls, wrong))
+    """The changed calls of the last turn; kinds that the expectation explicitly allows are added to `allowed`."""
+    own = TurnCalls(conversation[-1].tool_calls, turn, conversation, tools)
+    for kind, change in CALL_CHANGES.items():
+        changed = list(change(own, choices.for_kind(kind)))
+        if changed and _is_allowed(kind, specs):
+            allowed.append(kind)
+        else:
+            yield from changed
+    for kind, other_values in ARGUMENT_CHANGES.items():
+        yield from _change_arguments(kind, own, other_values, choices.for_kind(kind), allowed)
+    yield from _drop_arguments(own, allowed)
+    yield from _call_forbidden(own.calls, specs)
 
 
-def _change_one_call(calls: Calls, tools: Sequence[str], choices: SeededRandom) -> Iterator[ChangedCalls]:
-    rng = choices.for_kind("one-call")
-    at = rng.randrange(len(calls))
-    call = calls[at]
-    others = [name for name in tools if name != call.name] or [f"{call.name}_of_another_kind"]
-    other = replace(call, name=rng.choice(others))
-    yield ChangedCalls("call-dropped", call_text(call), "(no call)", (*calls[:at], *calls[at + 1 :]))
-    twice = (*calls[: at + 1], call, *calls[at + 1 :])
-    yield ChangedCalls("call-repeated", f"once: {call_text(call)}", f"twice: {call_text(call)}", twice)
-    yield ChangedCalls("other-tool", call_text(call), call_text(other), _replace_call(calls, at, other))
+def _drop_calls(own: TurnCalls, rng: random.Random) -> Iterator[ChangedCalls]:
+    for at, call in enumerate(own.calls):
+        yield ChangedCalls("call-dropped", call_text(call), "(no call)", (*own.calls[:at], *own.calls[at + 1 :]))
 
 
-def _reorder(
-    calls: Calls, specs: Sequence[EvaluatorSpec], rng: random.Random, allowed: list[str]
-) -> Iterator[ChangedCalls]:
-    pairs = [at for at in range(len(calls) - 1) if _name_and_arguments(calls[at]) != _name_and_arguments(calls[at + 1])]
-    if not pairs:
-        return
-    if any(spec.name == "ToolTrajectory" and _accepts_any_order(spec) for spec in specs):
-        allowed.append("calls-reordered")
-        return
-    at = rng.choice(pairs)
-    swapped = (*calls[:at], calls[at + 1], calls[at], *calls[at + 2 :])
-    yield ChangedCalls("calls-reordered", _calls_text(calls[at : at + 2]), _calls_text(swapped[at : at + 2]), swapped)
+def _repeat_calls(own: TurnCalls, rng: random.Random) -> Iterator[ChangedCalls]:
+    for at, call in enumerate(own.calls):
+        twice = (*own.calls[: at + 1], call, *own.calls[at + 1 :])
+        yield ChangedCalls("call-repeated", f"once: {call_text(call)}", f"twice: {call_text(call)}", twice)
 
 
-def _name_and_arguments(call: ToolCall) -> tuple[str, Json]:
-    return call.name, call.arguments
+def _call_other_tools(own: TurnCalls, rng: random.Random) -> Iterator[ChangedCalls]:
+    for at, call in enumerate(own.calls):
+        others = [name for name in own.tools if name != call.name] or [f"{call.name}_of_another_kind"]
+        other = replace(call, name=rng.choice(others))
+        yield ChangedCalls("other-tool", call_text(call), call_text(other), _replace_call(own.calls, at, other))
 
 
-def _accepts_any_order(spec: EvaluatorSpec) -> bool:
+def _add_calls(own: TurnCalls, rng: random.Random) -> Iterator[ChangedCalls]:
+    called = {call.name for call in own.calls}
+    for name in evenly([tool for tool in own.tools if tool not in called], MAX_ADDED_CALLS, rng):
+        added = ToolCall(name)
+        yield ChangedCalls("call-added", _calls_text(own.calls), call_text(added), (*own.calls, added))
+
+
+def _reorder(own: TurnCalls, rng: random.Random) -> Iterator[ChangedCalls]:
+    calls = own.calls
+    for at in range(len(calls) - 1):
+        if (calls[at].name, calls[at].arguments) != (calls[at + 1].name, calls[at + 1].arguments):
+            swapped = (*calls[:at], calls[at + 1], calls[at], *calls[at + 2 :])
+            before, after = _calls_text(calls[at : at + 2]), _calls_text(swapped[at : at + 2])
+            yield ChangedCalls("calls-reordered", before, after, swapped)
+
+
+CALL_CHANGES: Mapping[str, Callable[[TurnCalls, random.Random], Iterator[ChangedCalls]]] = {
+    "call-dropped": _drop_calls,
+    "call-repeated": _repeat_calls,
+    "other-tool": _call_other_tools,
+    "call-added": _add_calls,
+    "calls-reordered": _reorder,
+}
+
+
+def _is_allowed(kind: str, specs: Sequence[EvaluatorSpec]) -> bool:
+    """Whether a `ToolTrajectory` says that the order, or other calls, do not matter."""
+    matches = [(_match_of(spec), spec.arguments.get("extra")) for spec in specs if spec.name == "ToolTrajectory"]
+    if kind == "calls-reordered":
+        return any(match == "ANY_ORDER" for match, _ in matches)
+    return kind == "call-added" and any(match != "EXACT" and extra is not False for match, extra in matches)
+
+
+def _match_of(spec: EvaluatorSpec) -> str:
     match = spec.arguments.get("match", "EXACT")
-    return match == 2 or str(match).strip().upper().replace("-", "_").replace(" ", "_") == "ANY_ORDER"
+    words = {0: "EXACT", 1: "IN_ORDER", 2: "ANY_ORDER"}.get(match) if isinstance(match, int) else None
+    return words or str(match).strip().upper().replace("-", "_").replace(" ", "_")
+
+
+def _call_forbidden(calls: Calls, specs: Sequence[EvaluatorSpec]) -> Iterator[ChangedCalls]:
+    for name in _forbidden_tools(specs):
+        wrong = (*calls, ToolCall(name))
+        yield ChangedCalls("forbidden-tool", _calls_text(calls), _calls_text(wrong), wrong)
 
 
 def _forbidden_tools(specs: Sequence[EvaluatorSpec]) -> list[str]:
@@ -95,60 +146,131 @@ def _forbidden_tools(specs: Sequence[EvaluatorSpec]) -> list[str]:
     return [pattern.replace("*", "all").replace("?", "x") for pattern in patterns if "[" not in pattern]
 
 
-_TEXT_ARGUMENTS: Mapping[str, TextChange] = {
-    "argument-date": text_changes.change_date,
-    "argument-id": text_changes.change_id,
-    "argument-text": text_changes.change_word,
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """One argument of one call."""
+
+    own: TurnCalls
+    at: int
+    """The index of its call."""
+    name: str
+
+    @property
+    def value(self) -> Json:
+        return self.own.calls[self.at].arguments[self.name]
+
+
+OtherValues = Callable[[Argument, random.Random], Iterable[Json]]
+"""Returns the wrong values of an argument, one for each place in it."""
+
+
+def _other_numbers(argument: Argument, rng: random.Random) -> Iterator[Json]:
+    """Each digit changed, inserted and deleted: in numbers, and in texts that are neither dates nor ids."""
+    for path, leaf in leaves(argument.value):
+        if isinstance(leaf, str) and (ID.fullmatch(leaf) or _is_date(leaf)):
+            continue
+        text = leaf if isinstance(leaf, str) else to_text(leaf)
+        for change in (text_changes.change_number, text_changes.insert_digit, text_changes.delete_digit):
+            for edit in change(text, rng):
+                new = edit.apply_to(text)
+                yield replace_at(argument.value, path, new if isinstance(leaf, str) else parse_number(new, leaf))
+
+
+def _other_texts(change: TextChange, fits: Callable[[str], bool]) -> OtherValues:
+    def values(argument: Argument, rng: random.Random) -> Iterator[Json]:
+        for path, leaf in leaves(argument.value):
+            if isinstance(leaf, str) and fits(leaf):
+                for edit in evenly(list(change(leaf, rng)), 2 * MAX_WORDS, rng):
+                    yield replace_at(argument.value, path, edit.apply_to(leaf))
+
+    return values
+
+
+def _is_date(text: str) -> bool:
+    return any(True for _ in text_changes.change_date(text, random.Random(0)))  # noqa: S311
+
+
+def _is_id(text: str) -> bool:
+    return ID.fullmatch(text) is not None and not _is_date(text)
+
+
+def _is_words(text: str) -> bool:
+    return not ID.fullmatch(text) and not _is_date(text)
+
+
+def _flipped_flags(argument: Argument, rng: random.Random) -> Iterator[Json]:
+    for path, leaf in leaves(argument.value, flags=True):
+        if isinstance(leaf, bool):
+            yield replace_at(argument.value, path, not leaf)
+
+
+def _values_from_elsewhere(argument: Argument, rng: random.Random) -> list[Json]:
+    """Values of the same shape from the wrong source: other arguments, results of earlier calls, earlier turns."""
+    own, value = argument.own, argument.value
+    call = own.calls[argument.at]
+    values: list[Json] = [other for name, other in call.arguments.items() if name != argument.name]
+    for other in own.calls:
+        values += other.arguments.values() if other is not call else ()
+    earlier = [*(call for reply in own.conversation[:-1] for call in reply.tool_calls), *own.calls[: argument.at]]
+    values += [leaf for call in earlier for part in (call.result, dict(call.arguments)) for _, leaf in leaves(part)]
+    fitting: list[Json] = []
+    for other in values:
+        if other != value and other not in fitting and _shape(other) == _shape(value) is not None:
+            fitting.append(other)
+    return evenly(fitting, MAX_SOURCES, rng)
+
+
+def _shape(value: Json) -> str | None:
+    """What a value looks like; `None` for what is not one word, number or date."""
+    if isinstance(value, bool) or value is None:
+        return None
+    if isinstance(value, (int, float)):
+        return "number"
+    if not isinstance(value, str) or len(value) > 200:
+        return None
+    return "date" if _is_date(value) else "id" if ID.fullmatch(value) else "text"
+
+
+ARGUMENT_CHANGES: Mapping[str, OtherValues] = {
+    "argument-number": _other_numbers,
+    "argument-date": _other_texts(text_changes.change_date, lambda text: True),
+    "argument-id": _other_texts(text_changes.change_id, _is_id),
+    "argument-text": _other_texts(text_changes.change_word, _is_words),
+    "argument-flag": _flipped_flags,
+    "argument-source": _values_from_elsewhere,
 }
 
 
 def _change_arguments(
-    calls: Calls, expected: Sequence[ExpectedCall], choices: SeededRandom, allowed: list[str]
+    kind: str, own: TurnCalls, other_values: OtherValues, rng: random.Random, allowed: list[str]
 ) -> Iterator[ChangedCalls]:
-    """One change of each kind that some argument allows; changes that the expectation accepts are skipped."""
-    places = [(at, name) for at, call in enumerate(calls) for name in call.arguments]
-    for kind in ("argument-number", *_TEXT_ARGUMENTS):
-        rng = choices.for_kind(kind)
-        change = functools.partial(_other_number, rng=rng) if kind == "argument-number" else _text_change(kind, rng)
-        skipped = False
-        for at, name in rng.sample(places, len(places)):
-            call = calls[at]
-            new = _change_inside(call.arguments[name], change, rng)
-            if new is None:
-                continue
-            if accepts_value(expected, call, name, new):
-                skipped = True
-                continue
-            changed = replace(call, arguments={**call.arguments, name: new})
-            yield _argument_change(kind, calls, at, name, call.arguments[name], new, changed)
-            skipped = False
-            break
-        allowed += [kind] if skipped else []
-    yield from _drop_argument(calls, places, expected, choices.for_kind("argument-missing"), allowed)
+    """Every argument with every other value; those that the expectation accepts are skipped."""
+    skipped = made = False
+    for at, call in enumerate(own.calls):
+        for name, old in call.arguments.items():
+            for new in list(other_values(Argument(own, at, name), rng)):
+                if new == old:
+                    continue
+                if accepts_value(own.expected, call, name, new):
+                    skipped = True
+                    continue
+                made = True
+                changed = replace(call, arguments={**call.arguments, name: new})
+                before, after = (f"{call.name}({name}={to_text(value, 120)})" for value in (old, new))
+                yield ChangedCalls(kind, before, after, _replace_call(own.calls, at, changed))
+    allowed += [kind] if skipped and not made else []
 
 
-def _drop_argument(
-    calls: Calls,
-    places: Sequence[tuple[int, str]],
-    expected: Sequence[ExpectedCall],
-    rng: random.Random,
-    allowed: list[str],
-) -> Iterator[ChangedCalls]:
-    needed = [(at, name) for at, name in places if not may_be_missing(expected, calls[at], name)]
-    if not needed:
-        allowed += ["argument-missing"] if places else []
-        return
-    at, name = rng.choice(needed)
-    call = calls[at]
-    rest = {key: value for key, value in call.arguments.items() if key != name}
-    before = f"{call.name}({name}={to_text(call.arguments[name], 60)})"
-    changed = _replace_call(calls, at, replace(call, arguments=rest))
-    yield ChangedCalls("argument-missing", before, f"{call.name}(), {name} is missing", changed)
-
-
-def _argument_change(kind: str, calls: Calls, at: int, name: str, old: Json, new: Json, call: ToolCall) -> ChangedCalls:
-    before, after = (f"{call.name}({name}={to_text(value, 120)})" for value in (old, new))
-    return ChangedCalls(kind, before, after, _replace_call(calls, at, call))
+def _drop_arguments(own: TurnCalls, allowed: list[str]) -> Iterator[ChangedCalls]:
+    places = [(at, name) for at, call in enumerate(own.calls) for name in call.arguments]
+    needed = [(at, name) for at, name in places if not may_be_missing(own.expected, own.calls[at], name)]
+    allowed += ["argument-missing"] if places and not needed else []
+    for at, name in needed:
+        call = own.calls[at]
+        rest = {key: value for key, value in call.arguments.items() if key != name}
+        before = f"{call.name}({name}={to_text(call.arguments[name], 60)})"
+        changed = _replace_call(own.calls, at, replace(call, arguments=rest))
+        yield ChangedCalls("argument-missing", before, f"{call.name}(), {name} is missing", changed)
 
 
 def _expected_with_name(expected: Sequence[ExpectedCall], call: ToolCall) -> list[ExpectedCall]:
@@ -180,55 +302,6 @@ def may_be_missing(expected: Sequence[ExpectedCall], call: ToolCall, name: str) 
         if (matcher is None and item.extra_args) or (matcher is not None and may_be_absent(matcher)):
             return True
     return False
-
-
-def _change_inside(value: Json, change: Callable[[Json], Json], rng: random.Random) -> Json:
-    """The value with one of its parts changed, or `None` if none can be."""
-    if isinstance(value, Mapping):
-        for key in rng.sample(list(value), len(value)):
-            if (new := _change_inside(value[key], change, rng)) is not None:
-                return {**value, key: new}
-        return None
-    if isinstance(value, (list, tuple)):
-        for at in rng.sample(range(len(value)), len(value)):
-            if (new := _change_inside(value[at], change, rng)) is not None:
-                return [*value[:at], new, *value[at + 1 :]]
-        return None
-    return change(value)
-
-
-def _other_number(value: Json, rng: random.Random) -> Json:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return None
-    text = to_text(value)
-    edit = text_changes.change_number(text, rng)
-    new = None if edit is None else parse_number(edit.apply_to(text), value)
-    return None if new == value else new
-
-
-def parse_number(text: str, like: Json) -> Json:
-    """The number in a text, with the type of `like`; the text itself if it is not a number any more."""
-    try:
-        number = json.loads(text)
-    except ValueError:
-        return text
-    return float(number) if isinstance(like, float) else number
-
-
-def _text_change(kind: str, rng: random.Random) -> Callable[[Json], Json]:
-    change = _TEXT_ARGUMENTS[kind]
-
-    def changed(value: Json) -> Json:
-        if not isinstance(value, str):
-            return None
-        if kind != "argument-date" and text_changes.change_date(value, random.Random(0)) is not None:  # noqa: S311
-            return None
-        if kind == "argument-text" and text_changes.ID.fullmatch(value):
-            return None
-        edit = change(value, rng)
-        return None if edit is None else edit.apply_to(value)
-
-    return changed
 
 
 def _replace_call(calls: Calls, at: int, call: ToolCall) -> Calls:

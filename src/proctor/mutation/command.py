@@ -23,7 +23,7 @@ from proctor.cli.options import (
 from proctor.cli.output import reserve_stdout, write_documents
 from proctor.cli.selection import run_argument, suite_files_of
 from proctor.mutation.findings import MutationReport
-from proctor.mutation.mutate import DEFAULT_PER_TRIAL, MutationRequest, mutate
+from proctor.mutation.mutate import MutationRequest, mutate
 from proctor.mutation.report import MUTANTS_FOLDER, WRITERS, write_mutants
 from proctor.mutation.terminal import print_mutation
 from proctor.reporting.output import write_document
@@ -50,10 +50,10 @@ MUTANTS = "Mutants"
 @option(
     "--mutants",
     group=MUTANTS,
-    type=click.IntRange(1, 1000),
-    default=DEFAULT_PER_TRIAL,
+    type=click.IntRange(min=1),
     metavar="N",
-    help="Maximum mutants per trial (default: 24). With more than 24, kinds of mutants come several times.",
+    help="Maximum mutants per trial (default: 500; fewer if the run has more than 40 trials). If there are more places "
+    "to change, they are sampled evenly, and the report says how many were left out.",
 )
 @option(
     "--min-kill",

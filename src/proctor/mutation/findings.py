@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import combinations
 
+from proctor.cases.formats.native.parts import FORMER_MUTANT_KINDS
 from proctor.cases.suite import Waiver
 from proctor.mutation.mutants import Mutant
 from proctor.results.statistics import wilson
@@ -86,6 +87,19 @@ class Proposal:
 
 
 @dataclass(frozen=True, slots=True)
+class KindFinding:
+    """How many mutants of a kind were killed, and what would kill the others."""
+
+    kind: str
+    rate: KillRate
+    survivors: tuple[MutantResult, ...] = ()
+    left_out: int = 0
+    """Places that were not tried because of the limit."""
+    proposal: Proposal | None = None
+    """The shortest expectation that kills the survivors of this kind in the case that has the most of them."""
+
+
+@dataclass(frozen=True, slots=True)
 class Controls:
     """How the suite scores an agent that gives the expected answers (oracle), and one that says nothing (nop)."""
 
@@ -106,7 +120,8 @@ class SuiteFindings:
     results: tuple[MutantResult, ...] = ()
     rate: KillRate = KillRate(0, 0)
     cases: tuple[tuple[str, KillRate], ...] = ()
-    kinds: tuple[tuple[str, KillRate], ...] = ()
+    kinds: tuple[KindFinding, ...] = ()
+    """The kinds with survivors first."""
     evaluators: tuple[EvaluatorFinding, ...] = ()
     never_failing: tuple[str, ...] = ()
     """Cases with no killed mutant."""
@@ -118,10 +133,24 @@ class SuiteFindings:
     """Kinds of mutants that the expectations explicitly allow, and how many."""
     skipped_trials: Mapping[str, int] = field(default_factory=dict)
     """How many trials were not mutated, by reason."""
+    unmutated_cases: Mapping[str, str] = field(default_factory=dict)
+    """The cases without any mutant, with the reason."""
     notes: tuple[str, ...] = ()
 
     def with_status(self, status: MutantStatus) -> list[MutantResult]:
         return [item for item in self.results if item.status is status]
+
+    @property
+    def left_out(self) -> int:
+        """How many more mutants there would be without the limit."""
+        return sum(kind.left_out for kind in self.kinds)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every case was mutated at every place, and every mutant was killed or waived."""
+        open_statuses = (MutantStatus.SURVIVED, MutantStatus.UNDECIDED)
+        is_mutated = self.rate.total > 0 and not self.left_out and not self.unmutated_cases
+        return is_mutated and not self.controls.broken and not any(map(self.with_status, open_statuses))
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +166,11 @@ class MutationReport:
     @property
     def rate(self) -> KillRate:
         return KillRate(sum(s.rate.killed for s in self.suites), sum(s.rate.total for s in self.suites))
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every suite is complete: the strongest result there is."""
+        return bool(self.suites) and all(suite.is_complete for suite in self.suites)
 
     @property
     def broken(self) -> list[SuiteFindings]:
@@ -163,8 +197,12 @@ def summarize(
     waivers: Sequence[Waiver],
     gating: Mapping[str, bool],
     controls: Controls,
+    left_out: Mapping[str, int],
 ) -> SuiteFindings:
-    """Kill rates by suite, case, kind and evaluator, without waived survivors."""
+    """Kill rates by suite, case, kind and evaluator, without waived survivors.
+
+    `left_out` has the number of places that were not tried, by kind.
+    """
     results, unused = _apply_waivers(results, waivers)
     unwaived = [item for item in results if item.status is not MutantStatus.WAIVED]
     cases = _rates((item.mutant.case, item) for item in unwaived)
@@ -174,7 +212,7 @@ def summarize(
         results=tuple(results),
         rate=KillRate(_count_killed(unwaived), len(unwaived)),
         cases=tuple(sorted(cases.items(), key=lambda pair: (pair[1].share, pair[0]))),
-        kinds=tuple(sorted(_rates((i.mutant.kind, i) for i in unwaived).items(), key=lambda pair: pair[1].share)),
+        kinds=_kinds(unwaived, left_out),
         evaluators=_evaluators(unwaived, gating),
         never_failing=tuple(c for c, rate in cases.items() if not rate.killed and rate.total >= MIN_MUTANTS_PER_CASE),
         redundant=_redundant(unwaived),
@@ -198,7 +236,11 @@ def _apply_waivers(
 
 
 def _waiver_for(mutant: Mutant, waivers: Sequence[Waiver]) -> Waiver | None:
-    return next((w for w in waivers if w.mutant == mutant.kind and w.case in (None, mutant.case)), None)
+    return next((w for w in waivers if _covers(w, mutant.kind) and w.case in (None, mutant.case)), None)
+
+
+def _covers(waiver: Waiver, kind: str) -> bool:
+    return kind in FORMER_MUTANT_KINDS.get(waiver.mutant, (waiver.mutant,))
 
 
 def _count_killed(results: Iterable[MutantResult]) -> int:
@@ -212,6 +254,19 @@ def _rates(pairs: Iterable[tuple[str, MutantResult]]) -> dict[str, KillRate]:
         totals[name] += 1
         killed[name] += item.status is MutantStatus.KILLED
     return {name: KillRate(killed[name], total) for name, total in totals.items()}
+
+
+def _kinds(results: Sequence[MutantResult], left_out: Mapping[str, int]) -> tuple[KindFinding, ...]:
+    rates = _rates((item.mutant.kind, item) for item in results)
+    survivors: dict[str, list[MutantResult]] = defaultdict(list)
+    for item in results:
+        if item.status is MutantStatus.SURVIVED:
+            survivors[item.mutant.kind].append(item)
+    kinds = [
+        KindFinding(kind, rates.get(kind, KillRate(0, 0)), tuple(survivors[kind]), left_out.get(kind, 0))
+        for kind in dict.fromkeys([*rates, *left_out])
+    ]
+    return tuple(sorted(kinds, key=lambda item: (-len(item.survivors), item.rate.share)))
 
 
 def _evaluators(results: Sequence[MutantResult], gating: Mapping[str, bool]) -> tuple[EvaluatorFinding, ...]:

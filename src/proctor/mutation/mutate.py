@@ -8,9 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from proctor.agents.control_agents import OracleSession
 from proctor.agents.reply import Reply
-from proctor.base.errors import UnreadableReply
 from proctor.base.event_loops import run_sync
 from proctor.base.json_data import UNSET, Json
 from proctor.base.masking import is_masked, texts_in
@@ -18,9 +16,17 @@ from proctor.cases.suite import Case
 from proctor.cases.threshold import passes
 from proctor.evaluators.registry import ResolvedEvaluator
 from proctor.judging.judges import Judges
-from proctor.mutation.findings import Controls, MutantResult, MutantStatus, MutationReport, SuiteFindings, summarize
+from proctor.mutation.findings import (
+    Controls,
+    KindFinding,
+    MutantResult,
+    MutantStatus,
+    MutationReport,
+    SuiteFindings,
+    summarize,
+)
 from proctor.mutation.mutants import Material, Mutant, TrialMutants, answer_in, mutants_of
-from proctor.mutation.proposals import PassingTrial, propose
+from proctor.mutation.proposals import PassingTrial, ProposalSearch
 from proctor.mutation.scoring import (
     MutantScorer,
     MutantScores,
@@ -29,8 +35,10 @@ from proctor.mutation.scoring import (
     failing_evaluators,
     judges_within_budget,
     observed_parts,
+    oracle_replies,
 )
 from proctor.results.score import Outcome
+from proctor.results.trial import Trial
 from proctor.running.plan import PlannedSuite, PlannedTrial
 from proctor.running.rescore import RescorePlan, plan_rescore
 from proctor.running.reuse import conversation_result
@@ -44,7 +52,10 @@ ONLY_MODELS = "all evaluators need a language model; use --budget to allow that"
 SAME_ANSWER = "same answer as an earlier trial of the case"
 
 
-DEFAULT_PER_TRIAL = 24
+MAX_PER_TRIAL = 500
+MIN_PER_TRIAL = 24
+MAX_TOTAL = 20_000
+"""By default every place is tried, up to 500 per trial; with many trials, about 20,000 in all and 24 per trial."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +68,8 @@ class MutationRequest:
     suites: Sequence[str] = ()
     """Files whose expectations replace those of the run."""
     seed: int = 0
-    max_per_trial: int = DEFAULT_PER_TRIAL
-    """Maximum mutants per trial. Up to the default each kind comes once per turn; with more, kinds come again."""
+    max_per_trial: int | None = None
+    """Maximum mutants per trial; `None` for as many as `default_limit` allows."""
     ignore_controls: bool = False
     """Whether to continue with a suite that fails its expected answers or passes empty ones."""
     min_kill: float | None = None
@@ -74,7 +85,13 @@ def mutate(request: MutationRequest) -> MutationReport:
         stored_calls = database if database.is_file() else None
         with judges_within_budget(options.budget_usd, stored_calls, rescore.plan.suites) as judges:
             suites = run_sync(_mutate_suites(rescore, request, options, judges))
-    return MutationReport(rescore.run.id, request.seed, request.max_per_trial, tuple(suites), request.min_kill)
+    limit = request.max_per_trial or default_limit(len(rescore.plan.trials))
+    return MutationReport(rescore.run.id, request.seed, limit, tuple(suites), request.min_kill)
+
+
+def default_limit(trials: int) -> int:
+    """How many mutants each of so many trials gets."""
+    return max(MIN_PER_TRIAL, min(MAX_PER_TRIAL, MAX_TOTAL // max(1, trials)))
 
 
 async def _mutate_suites(
@@ -111,7 +128,9 @@ class _SuiteMutation:
         self._scorer = scorer
         self._judges = judges
         self._observed = {bound.title: observed_parts(bound) for bound in suite.evaluators}
+        self._limit = request.max_per_trial or default_limit(len(rescore.plan.trials))
         self._skipped: Counter[str] = Counter()
+        self._unmutated: dict[str, str] = {}
         self._notes: list[str] = []
 
     async def findings(self) -> SuiteFindings:
@@ -119,22 +138,46 @@ class _SuiteMutation:
         controls = await self._controls(subjects)
         name = self._suite.suite.name
         if controls.broken and not self._request.ignore_controls:
-            return SuiteFindings(name, controls, skipped_trials=dict(self._skipped), notes=tuple(self._notes))
+            return SuiteFindings(
+                name,
+                controls,
+                skipped_trials=dict(self._skipped),
+                unmutated_cases=self._unmutated,
+                notes=tuple(self._notes),
+            )
         trial_mutants = await self._mutants(subjects)
         results = await self._score_mutants(
             [(subject, mutant) for subject, item in trial_mutants for mutant in item.mutants]
         )
         results, allowed = self._without_allowed(results, [kind for _, item in trial_mutants for kind in item.allowed])
         gating = {bound.title: not bound.spec.report_only for bound in self._in_force(subjects)}
-        summary = summarize(name, results, self._suite.suite.waivers, gating, controls)
+        left_out: Counter[str] = Counter()
+        for _, item in trial_mutants:
+            left_out.update(item.left_out)
+        summary = summarize(name, results, self._suite.suite.waivers, gating, controls, left_out)
         survivors = [item.mutant for item in summary.with_status(MutantStatus.SURVIVED)]
-        proposals = await propose(self._suite, self._options, subjects, survivors, self._scorer)
+        search = ProposalSearch(self._suite, self._options, subjects, self._scorer)
         return replace(
             summary,
-            proposals=proposals,
+            proposals=await search.for_cases(survivors),
+            kinds=await self._kinds_with_proposals(summary.kinds, search),
             allowed=dict(Counter(allowed)),
             skipped_trials=dict(self._skipped),
+            unmutated_cases=self._unmutated,
             notes=tuple(self._notes),
+        )
+
+    async def _kinds_with_proposals(
+        self, kinds: Sequence[KindFinding], search: ProposalSearch
+    ) -> tuple[KindFinding, ...]:
+        """The kinds, each with the shortest expectation that kills its survivors."""
+        return tuple(
+            [
+                replace(kind, proposal=await search.for_kind([item.mutant for item in kind.survivors]))
+                if kind.survivors
+                else kind
+                for kind in kinds
+            ]
         )
 
     def _without_allowed(self, results: list[MutantResult], allowed: list[str]) -> tuple[list[MutantResult], list[str]]:
@@ -167,7 +210,7 @@ class _SuiteMutation:
         for planned in self._trials:
             stored = self._rescore.answer_to(planned)
             if stored.outcome is not Outcome.PASSED or planned.case.skip is not None:
-                self._skipped[_skip_reason(planned.case, stored.outcome)] += 1
+                self._skip(planned.case.id, _skip_reason(planned.case, stored))
                 continue
             await asyncio.sleep(0)
             answer = conversation_result(stored)
@@ -181,12 +224,18 @@ class _SuiteMutation:
                 continue
             seen[case.id].append(content)
             subjects.append(subject)
+        for subject in subjects:
+            self._unmutated.pop(subject.case.id, None)
         masked = sum(any(map(is_masked, texts_in(subject.answer.replies))) for subject in subjects)
         if masked:
             self._notes.append(
                 f"secrets are masked in {masked} of the answers; an evaluator that looks for them may fail"
             )
         return subjects
+
+    def _skip(self, case: str, reason: str) -> None:
+        self._skipped[reason] += 1
+        self._unmutated.setdefault(case, reason)
 
     async def _still_passes(self, subject: PassingTrial) -> bool:
         verdict = await self._score(subject, subject.answer.replies)
@@ -195,9 +244,9 @@ class _SuiteMutation:
         if not verdict.scores and asks_models(subject.planned):
             if self._options.budget_usd is not None:
                 return True
-            self._skipped[ONLY_MODELS] += 1
+            self._skip(subject.case.id, ONLY_MODELS)
             return False
-        self._skipped[NOW_NOT_PASSING] += 1
+        self._skip(subject.case.id, NOW_NOT_PASSING)
         return False
 
     async def _score(self, subject: PassingTrial, replies: tuple[Reply, ...], *, models: bool = False) -> MutantScores:
@@ -223,10 +272,8 @@ class _SuiteMutation:
     async def _oracle_fails(self, subject: PassingTrial) -> str:
         """The evaluator that fails the expected answer itself; "" if it passes or the case expects too little."""
         case = subject.case
-        try:
-            async with OracleSession(case) as session:
-                replies = tuple([await session.send(turn) for turn in case.turns])
-        except UnreadableReply:
+        replies = await oracle_replies(case)
+        if replies is None:
             return ""
         verdict = await self._score(subject, replies)
         if verdict.outcome is not Outcome.FAILED:
@@ -259,8 +306,7 @@ class _SuiteMutation:
             subject.case.evaluators or (),
             material,
             seed=self._request.seed,
-            limit=self._request.max_per_trial,
-            repeat_kinds=self._request.max_per_trial > DEFAULT_PER_TRIAL,
+            limit=self._limit,
         )
 
     async def _score_mutants(self, mutants: Sequence[tuple[PassingTrial, Mutant]]) -> list[MutantResult]:
@@ -321,10 +367,10 @@ def _content(reply: Reply) -> tuple[Json, ...]:
     return reply.text, reply.outputs, reply.structured, calls
 
 
-def _skip_reason(case: Case, outcome: Outcome) -> str:
-    if case.skip is not None or outcome is Outcome.SKIPPED:
+def _skip_reason(case: Case, stored: Trial) -> str:
+    if case.skip is not None or stored.outcome is Outcome.SKIPPED:
         return "the case is skipped"
-    return "ended in an error" if outcome is Outcome.ERROR else outcome.value
+    return "ended in an error" if stored.outcome is Outcome.ERROR else stored.outcome.value
 
 
 def _oracle_parts(case: Case) -> frozenset[str]:

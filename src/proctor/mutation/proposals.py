@@ -1,8 +1,9 @@
 """Suggests expectations that would kill survivors, as lines for a native suite.
 
-For each turn with survivors, several strategies draft an expectation: facts that the survivors lack, the whole answer,
-exact tool calls, limits. A draft is suggested only after it was run: every good answer must still pass with it, and at
-least one survivor must fail. Without that check, suggestions would often reject the agent's own good answers.
+For the survivors of a turn, several expectations are drafted: phrases that the survivors lack, the whole answer, a
+similar text, tools, their arguments, exact calls, limits. A draft is suggested only after it was run: every good answer
+and the expected answer must still pass with it, and at least one survivor must fail. Without that check, suggestions
+would often reject the agent's own good answers. Of the drafts that kill the most survivors, the shortest is suggested.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Literal
@@ -22,11 +23,11 @@ from proctor.cases.evaluator_specs import write_specs
 from proctor.cases.formats.native.writer import write_expected, yaml_lines
 from proctor.cases.suite import Case, EvaluatorSpec, Expected, ExpectedCall, Keywords, Turn, with_implied
 from proctor.evaluators.text.keywords import find_keywords
-from proctor.mutation.call_mutants import accepts_value
+from proctor.mutation.call_mutants import ARGUMENT_CHANGES, CALL_CHANGES, accepts_value
 from proctor.mutation.findings import Proposal
 from proctor.mutation.mutants import Mutant
-from proctor.mutation.scoring import MutantScorer
-from proctor.mutation.text_changes import DATE, NUMBER, UNIT, number_value
+from proctor.mutation.scoring import MutantScorer, oracle_replies
+from proctor.mutation.text_changes import DATE, NUMBER, UNIT, Edit, number_value
 from proctor.results.score import Outcome
 from proctor.running.conversation import ConversationResult
 from proctor.running.plan import PlannedSuite, PlannedTrial, make_plan
@@ -40,9 +41,8 @@ MAX_CANDIDATES = 60
 MAX_ANSWER = 4_000
 """Characters of an answer; a longer one is too long to be written into a suite."""
 ROUGE_THRESHOLDS = {"reference": 0.8, "close": 0.95}
-"""The ROUGE threshold of each strategy that compares with the answer."""
-CALL_KINDS = frozenset("call-dropped other-tool argument-number argument-date argument-id argument-text".split())
-EXACT_CALL_KINDS = frozenset("call-repeated calls-reordered call-added argument-missing forbidden-tool".split())
+"""The ROUGE threshold of each level that compares with the answer."""
+CALL_KINDS = frozenset({*CALL_CHANGES, *ARGUMENT_CHANGES, "argument-missing", "forbidden-tool"})
 _MEASURE = rf"{NUMBER}[ -]?[^\W\d]+"
 _FIGURE = rf"[$€£]?{NUMBER}(?:\s?%)?"
 
@@ -68,68 +68,148 @@ class _Draft:
     survivors: Sequence[Mutant]
 
 
-async def propose(
-    suite: PlannedSuite,
-    options: RunOptions,
-    subjects: Sequence[PassingTrial],
-    survivors: Sequence[Mutant],
-    scorer: MutantScorer,
-) -> tuple[Proposal, ...]:
-    """The best suggestion for each turn with survivors; every good answer passes with it."""
-    by_case: dict[str, list[PassingTrial]] = {}
-    for subject in subjects:
-        by_case.setdefault(subject.case.id, []).append(subject)
+CallLevel = Literal["", "names", "arguments", "exact"]
+"""What a draft requires of the calls: nothing, that these tools are called, their arguments, exactly these calls."""
+AnswerLevel = Literal["", "facts", "exact", "reference", "close"]
+"""What a draft requires of the answer: nothing, phrases, the whole answer, or a text that is similar to it."""
+
+
+class ProposalSearch:
+    """Finds the shortest expectation that kills survivors and passes every good answer, by running candidates."""
+
+    def __init__(
+        self, suite: PlannedSuite, options: RunOptions, subjects: Sequence[PassingTrial], scorer: MutantScorer
+    ) -> None:
+        self._suite = suite
+        self._options = options
+        self._scorer = scorer
+        self._by_case: dict[str, list[PassingTrial]] = {}
+        for subject in subjects:
+            self._by_case.setdefault(subject.case.id, []).append(subject)
+
+    async def for_cases(self, survivors: Sequence[Mutant]) -> tuple[Proposal, ...]:
+        """The best suggestion for each turn with survivors, those with the most first.
+
+        A suggestion for another turn of the same case builds on the first, so that both can be pasted.
+        """
+        proposals: list[Proposal] = []
+        cases: dict[str, Case] = {}
+        for case, turn, own in _largest_groups(survivors)[:MAX_CASES]:
+            best = await self._best(cases.get(case, self._by_case[case][0].case), turn, own)
+            if best is not None:
+                proposals.append(best[0])
+                cases[case] = best[1].case
+        return tuple(proposals)
+
+    async def for_kind(self, survivors: Sequence[Mutant]) -> Proposal | None:
+        """The best suggestion for the turn that has the most of these survivors."""
+        case, turn, own = _largest_groups(survivors)[0]
+        best = await self._best(self._by_case[case][0].case, turn, own)
+        return None if best is None else best[0]
+
+    async def _best(self, case: Case, turn: int, survivors: Sequence[Mutant]) -> tuple[Proposal, _Draft] | None:
+        """The draft that kills the most survivors; the shortest of those that kill as many.
+
+        The strictest draft is run first. A shorter one is then given up at the first survivor that it misses.
+        """
+        subjects = self._by_case[case.id]
+        await asyncio.sleep(0)
+        drafts = [draft for draft in _drafts(case, subjects, turn, survivors) if draft is not None]
+        lengths = [len(_lines(self._suite, draft)) for draft in drafts]
+        order = sorted(range(len(drafts)), key=lambda at: (at != len(drafts) - 1, lengths[at]))
+        best: tuple[Proposal, _Draft] | None = None
+        for draft, length in ((drafts[at], lengths[at]) for at in order):
+            missed = len(survivors) if best is None else best[0].of - best[0].kills
+            if best is not None and not missed and length >= len(best[0].lines):
+                continue
+            proposal = await self._check(draft, subjects, missed)
+            if proposal is not None and (best is None or _rank(proposal) < _rank(best[0])):
+                best = proposal, draft
+        return best
+
+    async def _check(self, draft: _Draft, subjects: Sequence[PassingTrial], max_missed: int) -> Proposal | None:
+        """The suggestion, if every good answer still passes with it and no more survivors than this do."""
+        alone = replace(self._suite.suite, cases=(draft.case,), waivers=())
+        try:
+            plan = make_plan([alone], replace(self._options, fast=True))
+        except (InvalidSuite, UsageError):
+            return None
+        planned = plan.trials[0]
+        for subject in subjects:
+            verdict = await self._scorer.score(planned, subject.answer, subject.answer.replies)
+            if verdict.outcome is not Outcome.PASSED:
+                return None
+        if await self._oracle_fails(planned) and not await self._oracle_fails(subjects[0].planned):
+            return None
+        missed = 0
+        for mutant in draft.survivors:
+            verdict = await self._scorer.score(planned, subjects[0].answer, mutant.replies)
+            missed += verdict.outcome is not Outcome.FAILED
+            if missed > max_missed:
+                return None
+        kills = len(draft.survivors) - missed
+        return _proposal(self._suite, draft, kills) if kills else None
+
+    async def _oracle_fails(self, planned: PlannedTrial) -> bool:
+        """Whether the expected answers of a case fail its own expectations."""
+        replies = await oracle_replies(planned.case)
+        if replies is None:
+            return False
+        answer = self._by_case[planned.case.id][0].answer
+        return (await self._scorer.score(planned, answer, replies)).outcome is Outcome.FAILED
+
+
+def _largest_groups(survivors: Sequence[Mutant]) -> list[tuple[str, int, list[Mutant]]]:
+    """The survivors of each turn of each case, the largest group first."""
     groups: dict[tuple[str, int], list[Mutant]] = {}
     for mutant in survivors:
         groups.setdefault((mutant.case, mutant.turn), []).append(mutant)
-    largest = sorted(groups.items(), key=lambda pair: -len(pair[1]))[:MAX_CASES]
-    proposals = []
-    for (case, turn), own in largest:
-        best: Proposal | None = None
-        await asyncio.sleep(0)
-        for strategy in _strategies(by_case[case], turn, own):
-            draft = _draft(by_case[case], turn, own, strategy)
-            proposal = None if draft is None else await _check_draft(suite, options, draft, by_case[case], scorer)
-            if proposal is not None and (best is None or proposal.kills > best.kills):
-                best = proposal
-            if best is not None and best.kills == best.of:
-                break
-        proposals += [] if best is None else [best]
-    return tuple(proposals)
+    return [(*place, own) for place, own in sorted(groups.items(), key=lambda pair: -len(pair[1]))]
 
 
-Strategy = Literal["exact", "reference", "close", "facts"]
+def _rank(proposal: Proposal) -> tuple[int, int]:
+    return -proposal.kills, len(proposal.lines)
 
 
-def _strategies(subjects: Sequence[PassingTrial], at: int, survivors: Sequence[Mutant]) -> tuple[Strategy, ...]:
-    """The strategies to try for a turn, the most promising first.
-
-    If all answers equal the expected one, `ExactMatch` is enough. If a denial of the keywords survived, more keywords
-    would not help, so the whole answer is compared first.
-    """
-    reference = subjects[0].case.turns[at].expected.output
-    answers = [item.answer.replies[at].answer for item in subjects]
-    if not all(isinstance(answer, str) for answer in answers):
-        return ("reference",)
-    if isinstance(reference, str) and all(answer == reference for answer in answers):
-        return "exact", "facts"
-    if any(mutant.kind == "keyword-denied" for mutant in survivors):
-        return "reference", "close", "facts"
-    return "facts", "reference"
-
-
-def _draft(subjects: Sequence[PassingTrial], at: int, survivors: Sequence[Mutant], strategy: Strategy) -> _Draft | None:
-    """The case with an expectation that the survivors should not meet, or `None` if the strategy finds none."""
-    case, kinds = subjects[0].case, {mutant.kind for mutant in survivors}
-    turn, replies = case.turns[at], [item.answer.replies[at] for item in subjects]
-    expected, added = turn.expected, [*_trajectory_evaluator(case, kinds, replies), *_limit_evaluators(kinds, subjects)]
-    if kinds & (CALL_KINDS | EXACT_CALL_KINDS):
-        expected = replace(expected, tools=_expected_calls(expected.tools, replies[0].tool_calls))
+def _drafts(
+    case: Case, subjects: Sequence[PassingTrial], at: int, survivors: Sequence[Mutant]
+) -> Iterator[_Draft | None]:
+    """The drafts for a turn, the strictest last."""
+    call_levels: tuple[CallLevel, ...] = ("",)
+    if any(mutant.kind in CALL_KINDS for mutant in survivors):
+        call_levels = "names", "arguments", "exact"
+    answer_levels: tuple[AnswerLevel, ...] = ("",)
     if any("answer" in mutant.parts for mutant in survivors):
-        required = _require_answer(expected, turn, survivors, replies, strategy)
+        is_text = isinstance(subjects[0].answer.replies[at].answer, str)
+        answer_levels = ("facts", "reference", "close", "exact") if is_text else ("reference", "exact")
+    for answer_level in answer_levels:
+        for call_level in call_levels:
+            yield _draft(case, subjects, at, survivors, answer_level, call_level)
+
+
+def _draft(
+    case: Case,
+    subjects: Sequence[PassingTrial],
+    at: int,
+    survivors: Sequence[Mutant],
+    answer_level: AnswerLevel,
+    call_level: CallLevel,
+) -> _Draft | None:
+    """The case with an expectation that the survivors should not meet, or `None` if these levels give none."""
+    kinds = {mutant.kind for mutant in survivors}
+    turn, replies = case.turns[at], [item.answer.replies[at] for item in subjects]
+    expected, added = turn.expected, _limit_evaluators(kinds, subjects)
+    if call_level:
+        calls = _expected_calls(expected.tools, replies[0].tool_calls, with_arguments=call_level != "names")
+        expected = replace(expected, tools=calls)
+        added += [EvaluatorSpec("ToolTrajectory")] if call_level == "exact" and replies[0].tool_calls else []
+    if answer_level:
+        required = _require_answer(expected, turn, survivors, replies, answer_level)
         if required is None:
             return None
         expected, added = required[0], [*added, *required[1]]
+    known = {spec.name for spec in (*(case.evaluators or ()), *(turn.evaluators or ()))}
+    added = [spec for spec in added if spec.name not in known]
     if expected == turn.expected and not added:
         return None
     changed = replace(turn, expected=expected)
@@ -142,32 +222,26 @@ def _draft(subjects: Sequence[PassingTrial], at: int, survivors: Sequence[Mutant
 
 
 def _require_answer(
-    expected: Expected, turn: Turn, survivors: Sequence[Mutant], replies: Sequence[Reply], strategy: Strategy
+    expected: Expected, turn: Turn, survivors: Sequence[Mutant], replies: Sequence[Reply], level: AnswerLevel
 ) -> tuple[Expected, list[EvaluatorSpec]] | None:
-    """The expectation and the evaluators that require what the good answers say; `None` if these differ too much."""
-    if strategy == "exact":
-        return expected, [EvaluatorSpec("ExactMatch")]
+    """The expectation and the evaluators that require what the good answers say; `None` if that is not possible."""
     reference = replies[0].answer
-    if isinstance(reference, str) and (facts := _missing_facts(turn, survivors, replies)):
+    if level != "exact" and isinstance(reference, str) and (facts := _missing_facts(turn, survivors, replies)):
         expected = replace(expected, contains=_with_facts(expected.contains, facts))
-    if strategy == "facts":
+    if level == "facts":
         return expected, []
-    if any(reply.answer != reference for reply in replies) or len(to_text(reference)) > MAX_ANSWER:
+    if len(to_text(reference)) > MAX_ANSWER:
         return None
     expected = replace(expected, output=reference if expected.output is UNSET else expected.output)
-    return expected, [_similarity_evaluator(reference, ROUGE_THRESHOLDS[strategy])]
+    if level == "exact":
+        return expected, [EvaluatorSpec("ExactMatch")]
+    return expected, [_similarity_evaluator(reference, ROUGE_THRESHOLDS[level])]
 
 
 def _similarity_evaluator(reference: Json, threshold: float) -> EvaluatorSpec:
     if isinstance(reference, str):
         return EvaluatorSpec("ROUGE", threshold=threshold)
     return EvaluatorSpec("JSONDiff", threshold=1.0)
-
-
-def _trajectory_evaluator(case: Case, kinds: set[str], replies: Sequence[Reply]) -> list[EvaluatorSpec]:
-    known = {spec.name for spec in case.evaluators or ()}
-    needed = kinds & EXACT_CALL_KINDS and any(reply.tool_calls for reply in replies)
-    return [EvaluatorSpec("ToolTrajectory")] if needed and "ToolTrajectory" not in known else []
 
 
 def _limit_evaluators(kinds: set[str], subjects: Sequence[PassingTrial]) -> list[EvaluatorSpec]:
@@ -182,7 +256,9 @@ def _limit_evaluators(kinds: set[str], subjects: Sequence[PassingTrial]) -> list
     return limits
 
 
-def _expected_calls(known: Sequence[ExpectedCall] | None, actual: Sequence[ToolCall]) -> tuple[ExpectedCall, ...]:
+def _expected_calls(
+    known: Sequence[ExpectedCall] | None, actual: Sequence[ToolCall], *, with_arguments: bool
+) -> tuple[ExpectedCall, ...]:
     """The actual calls as expected calls; expected calls that match them stay, with their matchers."""
     unmatched = [call for call in known or () if call.args is not None]
     calls: list[ExpectedCall] = []
@@ -192,7 +268,7 @@ def _expected_calls(known: Sequence[ExpectedCall] | None, actual: Sequence[ToolC
             unmatched.remove(match)
             calls.append(match)
         else:
-            calls.append(ExpectedCall(call.name, dict(call.arguments)))
+            calls.append(ExpectedCall(call.name, dict(call.arguments) if with_arguments else None))
     return tuple(calls)
 
 
@@ -219,6 +295,8 @@ def _missing_facts(turn: Turn, survivors: Sequence[Mutant], replies: Sequence[Re
         if "answer" not in mutant.parts or mutant.kind == "keyword-denied":
             continue
         wrong = to_text(mutant.replies[mutant.turn].answer)
+        if texts[0] in wrong:  # every phrase of the answer is still there
+            continue
         candidates = list(
             islice(_candidates(texts[0], to_text(turn.input), _difference(texts[0], wrong)), MAX_CANDIDATES)
         )
@@ -230,8 +308,27 @@ def _missing_facts(turn: Turn, survivors: Sequence[Mutant], replies: Sequence[Re
 
 
 def _is_missing_only_in(fact: str, wrong: str, texts: Sequence[str]) -> bool:
-    there = all(find_keywords([fact], text, ignore_case=True)[0] for text in texts)
-    return there and not find_keywords([fact], wrong, ignore_case=True)[0]
+    return (
+        not _has(fact, wrong) and all(_has(fact, text) for text in texts) and not lets_numbers_through(fact, texts[0])
+    )
+
+
+def _has(keyword: str, text: str) -> bool:
+    return bool(find_keywords([keyword], text, ignore_case=True)[0])
+
+
+def lets_numbers_through(keyword: str, text: str) -> bool:
+    """Whether a wrong number in the text could still contain the keyword: `5` is also found in `5.7`."""
+    start = text.casefold().find(keyword.casefold())
+    end = start + len(keyword)
+    for match in re.finditer(NUMBER, text):
+        if start < match.end() and match.start() < end and re.search(r"\d", keyword):
+            ends = [
+                Edit(match.end(), match.end(), digit) for digit in ("7", *(() if "." in match.group() else (".7",)))
+            ]
+            if any(_has(keyword, edit.apply_to(text)) for edit in (Edit(match.start(), match.start(), "7"), *ends)):
+                return True
+    return False
 
 
 def _difference(text: str, wrong: str) -> tuple[int, int]:
@@ -268,44 +365,35 @@ def _candidates(text: str, question: str, place: tuple[int, int]) -> Iterable[st
 
 def _changed_keys(old: Expected, new: Expected) -> dict[str, Json]:
     """The keys of `expected` that are new or changed; all of them if it was written as the answer alone."""
-    written = write_expected(new)
-    before = write_expected(old) if old else {}
+    written, before = write_expected(new), write_expected(old) if old else {}
+    keys: dict[str, Json] = written if isinstance(written, dict) else {"output": written}
     if not isinstance(before, dict):
-        return dict(written)
-    return {key: value for key, value in dict(written).items() if before.get(key, UNSET) != value} if new != old else {}
+        return keys if new != old else {}
+    return {key: value for key, value in keys.items() if before.get(key, UNSET) != value}
 
 
-async def _check_draft(
-    suite: PlannedSuite, options: RunOptions, draft: _Draft, subjects: Sequence[PassingTrial], scorer: MutantScorer
-) -> Proposal | None:
-    """The suggestion, if every good answer still passes with it and at least one survivor does not."""
-    alone = replace(suite.suite, cases=(draft.case,), waivers=())
-    try:
-        plan = make_plan([alone], replace(options, fast=True))
-    except (InvalidSuite, UsageError):
-        return None
-    planned = plan.trials[0]
-    for subject in subjects:
-        verdict = await scorer.score(planned, subject.answer, subject.answer.replies)
-        if verdict.outcome is not Outcome.PASSED:
-            return None
-    kills = 0
-    for mutant in draft.survivors:
-        verdict = await scorer.score(planned, subjects[0].answer, mutant.replies)
-        kills += verdict.outcome is Outcome.FAILED
-    return _proposal(suite, draft, kills) if kills else None
+def _lines(suite: PlannedSuite, draft: _Draft) -> str:
+    """The draft as lines of a suite."""
+    evaluators = _written_evaluators(suite, draft)
+    data: dict[str, Json] = {"expected": dict(draft.expected)} if draft.expected else {}
+    return yaml_lines({**data, "evaluators": evaluators} if evaluators else data)
+
+
+def _written_evaluators(suite: PlannedSuite, draft: _Draft) -> list[Json]:
+    if not draft.added:
+        return []
+    turn = draft.case.turns[draft.turn]
+    specs = draft.case.evaluators if turn.evaluators is None else turn.evaluators
+    return write_specs(specs or (), defaults=suite.suite.evaluators)
 
 
 def _proposal(suite: PlannedSuite, draft: _Draft, kills: int) -> Proposal:
-    several = len(draft.case.turns) > 1
-    turn = draft.case.turns[draft.turn]
-    evaluators: list[Json] = []
-    if draft.added:
-        specs = draft.case.evaluators if turn.evaluators is None else turn.evaluators
-        evaluators = write_specs(specs or (), defaults=suite.suite.evaluators)
-    data: dict[str, Json] = {"expected": dict(draft.expected)} if draft.expected else {}
-    data |= {"evaluators": evaluators} if evaluators else {}
-    place = draft.turn if several else None
     return Proposal(
-        draft.case.id, place, dict(draft.expected), tuple(evaluators), yaml_lines(data), kills, len(draft.survivors)
+        draft.case.id,
+        draft.turn if len(draft.case.turns) > 1 else None,
+        dict(draft.expected),
+        tuple(_written_evaluators(suite, draft)),
+        _lines(suite, draft),
+        kills,
+        len(draft.survivors),
     )

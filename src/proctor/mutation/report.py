@@ -10,7 +10,15 @@ from typing import TextIO
 from proctor.base.json_data import Json, to_json
 from proctor.base.masking import Masker, mask
 from proctor.cases.formats.native.parts import MUTANT_KINDS
-from proctor.mutation.findings import KillRate, MutantResult, MutantStatus, MutationReport, Proposal, SuiteFindings
+from proctor.mutation.findings import (
+    KillRate,
+    KindFinding,
+    MutantResult,
+    MutantStatus,
+    MutationReport,
+    Proposal,
+    SuiteFindings,
+)
 from proctor.reporting.html import environment
 from proctor.reporting.markdown.escaping import code, fence, inline, row, table_head
 from proctor.reporting.wording import plural
@@ -37,6 +45,7 @@ def mutation_json(report: MutationReport) -> dict[str, Json]:
         "rate": _rate(report.rate),
         "min_kill": report.min_kill,
         "exit_code": report.exit_code,
+        "complete": report.is_complete,
         "verdict": verdict_text(report),
         "suites": [_suite(suite, masker) for suite in report.suites],
     }
@@ -45,12 +54,13 @@ def mutation_json(report: MutationReport) -> dict[str, Json]:
 def _suite(suite: SuiteFindings, masker: Masker) -> dict[str, Json]:
     return {
         "suite": suite.suite,
+        "complete": suite.is_complete,
         "broken": suite.controls.broken,
         "oracle_fails": list(suite.controls.oracle_fails),
         "nop_passes": list(suite.controls.nop_passes),
         "rate": _rate(suite.rate),
         "cases": [{"case": name, **_rate(rate)} for name, rate in suite.cases],
-        "kinds": [{"kind": name, **_rate(rate)} for name, rate in suite.kinds],
+        "kinds": [_kind(item, masker) for item in suite.kinds],
         "evaluators": [
             {
                 "evaluator": item.evaluator,
@@ -66,7 +76,10 @@ def _suite(suite: SuiteFindings, masker: Masker) -> dict[str, Json]:
         ],
         "unfailable_cases": list(suite.never_failing),
         "redundant": [{"evaluators": [first, second], "mutants": count} for first, second, count in suite.redundant],
+        "counts": status_counts(suite),
         "waived": len(suite.with_status(MutantStatus.WAIVED)),
+        "mutants_left_out": suite.left_out,
+        "unmutated_cases": [{"case": case, "reason": reason} for case, reason in suite.unmutated_cases.items()],
         "unused_waivers": [to_json(waiver) for waiver in suite.unused_waivers],
         "allowed": dict(suite.allowed),
         "skipped_trials": dict(suite.skipped_trials),
@@ -74,6 +87,17 @@ def _suite(suite: SuiteFindings, masker: Masker) -> dict[str, Json]:
         "notes": list(suite.notes),
         "proposals": [masker.data(to_json(proposal)) for proposal in suite.proposals],
         "mutants": [_mutant(item, masker) for item in suite.results],
+    }
+
+
+def _kind(item: KindFinding, masker: Masker) -> dict[str, Json]:
+    return {
+        "kind": item.kind,
+        "what": MUTANT_KINDS[item.kind],
+        **_rate(item.rate),
+        "survived": len(item.survivors),
+        "left_out": item.left_out,
+        "proposal": None if item.proposal is None else masker.data(to_json(item.proposal)),
     }
 
 
@@ -126,6 +150,37 @@ def kill_rate_text(rate: KillRate) -> str:
     return f"{rate.share:.1%} [{low:.1%}, {high:.1%}]"
 
 
+def status_counts(suite: SuiteFindings) -> dict[str, int]:
+    """How many mutants were killed, survived, are undecided and are waived."""
+    return {status.value: len(suite.with_status(status)) for status in MutantStatus}
+
+
+def counts_text(suite: SuiteFindings) -> str:
+    """`5 killed, 11 survived, 40 left out`, without what is 0."""
+    counts = {**status_counts(suite), "left out": suite.left_out}
+    return ", ".join(f"{count:,} {word}" for word, count in counts.items() if count)
+
+
+def completeness_text(report: MutationReport) -> str:
+    """Whether the suites are complete, or what is open."""
+    if report.is_complete:
+        kinds = {item.kind for suite in report.suites for item in suite.kinds}
+        return f"complete: no mutant of {plural(len(kinds), 'kind')} survives"
+    survived, undecided = (
+        sum(len(suite.with_status(status)) for suite in report.suites)
+        for status in (MutantStatus.SURVIVED, MutantStatus.UNDECIDED)
+    )
+    cases = sum(len(suite.unmutated_cases) for suite in report.suites)
+    left_out = sum(suite.left_out for suite in report.suites)
+    parts = [
+        f"{survived:,} survived" if survived else "",
+        f"{undecided:,} undecided" if undecided else "",
+        f"{left_out:,} left out (--mutants)" if left_out else "",
+        f"{plural(cases, 'case')} without mutants" if cases else "",
+    ]
+    return f"not complete: {', '.join(filter(None, parts))}"
+
+
 def verdict_text(report: MutationReport) -> str:
     """The result in one sentence."""
     if report.broken:
@@ -134,6 +189,7 @@ def verdict_text(report: MutationReport) -> str:
     if not report.rate.total:
         return f"nothing to mutate: run {report.run} has no passing trial that can be changed"
     killed = f"{report.rate.killed:,} of {plural(report.rate.total, 'mutant')} killed, {kill_rate_text(report.rate)}"
+    killed = f"{killed}; {completeness_text(report)}"
     if report.min_kill is None:
         return killed
     if report.below:
@@ -175,6 +231,14 @@ def _case_list(ids: Sequence[str]) -> str:
 def footnotes(suite: SuiteFindings) -> list[str]:
     """Which trials and mutants were skipped, and what else to know about the figures."""
     lines = [f"{plural(count, 'trial')} skipped: {reason}" for reason, count in suite.skipped_trials.items()]
+    reasons: dict[str, list[str]] = {}
+    for case, reason in suite.unmutated_cases.items():
+        reasons.setdefault(reason, []).append(case)
+    lines += [f"not mutated ({reason}): {_case_list(cases)}" for reason, cases in reasons.items()]
+    if suite.left_out:
+        lines.append(
+            f"{plural(suite.left_out, 'mutant')} left out, evenly over kinds and places; a higher --mutants tries them"
+        )
     if suite.allowed:
         kinds = ", ".join(f"{kind} {count}" for kind, count in suite.allowed.items())
         lines.append(f"not mutated, because the expectations allow it: {kinds}")
@@ -202,6 +266,26 @@ def grouped_proposals(suite: SuiteFindings) -> list[tuple[str, str]]:
     return proposals
 
 
+def surviving_kinds(suite: SuiteFindings) -> list[KindFinding]:
+    """The kinds with survivors, those with the most first."""
+    return [item for item in suite.kinds if item.survivors]
+
+
+def kind_title(item: KindFinding) -> str:
+    return f"{item.kind}: {MUTANT_KINDS[item.kind]}; {len(item.survivors):,} of {item.rate.total:,} survived"
+
+
+def kind_proposal_text(item: KindFinding) -> str:
+    """Where the suggested lines belong and what they kill, or that there are none."""
+    proposal = item.proposal
+    if proposal is None:
+        return (
+            "no expectation that needs no model kills these and passes all good answers; let a judge score the answer"
+        )
+    turn = "" if proposal.turn is None else f" (turn {proposal.turn + 1})"
+    return f"shortest expectation, in case {proposal.case}{turn}: kills {proposal.kills} of {proposal.of}"
+
+
 def mutant_title(item: MutantResult) -> str:
     mutant = item.mutant
     trial = f" #{mutant.trial}" if mutant.trial > 1 else ""
@@ -221,6 +305,9 @@ def _write_suite(suite: SuiteFindings, out: TextIO) -> None:
     out.write(f"### {inline(suite.suite)}: {kill_rate_text(suite.rate)}\n\n")
     if suite.controls.broken:
         out.write(f"**The suite is broken:** {inline(suite.controls.broken)}\n\n")
+    if suite.results:
+        out.write(f"{counts_text(suite)}\n\n")
+    _write_kinds(suite, out)
     for text in remarks(suite):
         out.write(f"- {inline(text)}\n")
     if suite.evaluators:
@@ -242,6 +329,23 @@ def _write_suite(suite: SuiteFindings, out: TextIO) -> None:
         out.write("#### Suggested additions to the suite\n\n")
     for place, lines in grouped_proposals(suite):
         out.write(f"{inline(place)}\n\n{fence(lines.rstrip(), 4_000)}\n")
+
+
+def _write_kinds(suite: SuiteFindings, out: TextIO) -> None:
+    """Write the surviving kinds with their suggestions, then the figures of all kinds."""
+    for item in surviving_kinds(suite):
+        example = item.survivors[0].mutant
+        out.write(f"#### {inline(kind_title(item))}\n\n")
+        out.write(f"- before: {code(mask(example.before))}\n- after: {code(mask(example.after))}\n\n")
+        out.write(f"{inline(kind_proposal_text(item))}\n\n")
+        if item.proposal is not None:
+            out.write(f"{fence(mask(item.proposal.lines).rstrip(), 4_000)}\n\n")
+    if suite.kinds:
+        out.write(table_head("Kind", "Killed", "Mutants", "Share (95 %)", "Left out"))
+        for item in suite.kinds:
+            figures = (f"{item.rate.killed:,}", f"{item.rate.total:,}", kill_rate_text(item.rate), f"{item.left_out:,}")
+            out.write(row(inline(item.kind), *figures))
+        out.write("\n")
 
 
 def _write_mutants(title: str, items: Sequence[MutantResult], suite: SuiteFindings, out: TextIO) -> None:
@@ -275,8 +379,8 @@ class RateRow:
     rate: KillRate
     interval: Estimate
     text: str
-    alone: str = ""
-    """How many only this evaluator killed."""
+    other: str = ""
+    """How many only this evaluator killed, or how many of this kind were left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,11 +394,26 @@ class MutantView:
 
 
 @dataclass(frozen=True, slots=True)
+class KindView:
+    """A kind of mutant with survivors, an example, and what would kill them."""
+
+    title: str
+    before: str
+    after: str
+    proposal: str
+    lines: str
+
+
+@dataclass(frozen=True, slots=True)
 class SuiteMutationView:
     """One suite as the page shows it."""
 
     name: str
     rate: str
+    counts: str
+    """How many mutants were killed, survived and so on."""
+    surviving_kinds: Sequence[KindView]
+    kinds: Sequence[RateRow]
     broken: str
     remarks: Sequence[str]
     evaluators: Sequence[RateRow]
@@ -339,6 +458,9 @@ def _suite_view(suite: SuiteFindings) -> SuiteMutationView:
     return SuiteMutationView(
         suite.suite,
         kill_rate_text(suite.rate),
+        counts_text(suite),
+        [_kind_view(item) for item in surviving_kinds(suite)],
+        [_rate_row(item.kind, item.rate, f"{item.left_out:,}") for item in suite.kinds],
         suite.controls.broken,
         remarks(suite),
         evaluators,
@@ -349,9 +471,15 @@ def _suite_view(suite: SuiteFindings) -> SuiteMutationView:
     )
 
 
-def _rate_row(name: str, rate: KillRate, alone: str = "") -> RateRow:
+def _kind_view(item: KindFinding) -> KindView:
+    example = item.survivors[0].mutant
+    lines = "" if item.proposal is None else mask(item.proposal.lines)
+    return KindView(kind_title(item), mask(example.before), mask(example.after), kind_proposal_text(item), lines)
+
+
+def _rate_row(name: str, rate: KillRate, other: str = "") -> RateRow:
     low, high = rate.interval
-    return RateRow(name, rate, Estimate(rate.share, low, high, rate.total), kill_rate_text(rate), alone)
+    return RateRow(name, rate, Estimate(rate.share, low, high, rate.total), kill_rate_text(rate), other)
 
 
 def _mutant_view(item: MutantResult, suite: SuiteFindings) -> MutantView:

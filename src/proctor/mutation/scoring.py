@@ -10,7 +10,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from proctor.agents.control_agents import OracleSession
 from proctor.agents.reply import Reply
+from proctor.base.errors import UnreadableReply
+from proctor.cases.suite import Case
 from proctor.evaluators.declaration import declaration_of
 from proctor.evaluators.judged_evaluator import BUDGET_SPENT
 from proctor.evaluators.registry import ResolvedEvaluator
@@ -98,6 +101,15 @@ def _undecided_reason(scores: Sequence[Score]) -> str:
             if not item.report_only and item.outcome is outcome:
                 return f"{item.evaluator}: {item.reasoning}"
     return ""
+
+
+async def oracle_replies(case: Case) -> tuple[Reply, ...] | None:
+    """The expected answers of a case; `None` if it expects too little."""
+    try:
+        async with OracleSession(case) as session:
+            return tuple([await session.send(turn) for turn in case.turns])
+    except UnreadableReply:
+        return None
 
 
 def failing_evaluators(scores: Sequence[Score]) -> list[str]:

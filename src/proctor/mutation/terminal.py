@@ -1,4 +1,4 @@
-"""Prints the mutation report on a terminal: figures, remarks, survivors with their change, and suggestions."""
+"""Prints the mutation report on a terminal: surviving kinds first, then figures, remarks and suggestions."""
 
 from __future__ import annotations
 
@@ -8,17 +8,23 @@ from collections.abc import Sequence
 from proctor.base.masking import mask
 from proctor.mutation.findings import EvaluatorFinding, MutantResult, MutantStatus, MutationReport, SuiteFindings
 from proctor.mutation.report import (
+    counts_text,
     explanation,
     grouped_proposals,
     kill_rate_text,
+    kind_proposal_text,
+    kind_title,
     mutant_title,
     remarks,
+    surviving_kinds,
     verdict_text,
 )
 from proctor.reporting.terminal.screen import Screen, Span, display_width, escape_line
 from proctor.reporting.wording import plural
 
-MAX_SURVIVORS = 8
+MAX_KINDS = 6
+"""Surviving kinds with an example and a suggestion; the others are named."""
+MAX_UNDECIDED = 8
 MAX_CASES = 6
 MAX_PROPOSALS = 4
 DEFAULT_WIDTH = 80
@@ -62,23 +68,48 @@ class _AsciiScreen:
 
 
 def _print_suite(suite: SuiteFindings, screen: Screen, width: int, *, verbose: bool) -> None:
-    counts = [(status.value, len(suite.with_status(status))) for status in MutantStatus]
-    text = ", ".join(f"{count:,} {word}" for word, count in counts if count)
-    screen.line((suite.suite, "bold"), f"  {kill_rate_text(suite.rate)}  {text}" if suite.results else "")
+    figures = f"  {kill_rate_text(suite.rate)}  {counts_text(suite)}" if suite.results else ""
+    screen.line((suite.suite, "bold"), figures)
     if suite.controls.broken:
         for line in _wrap(f"BROKEN: {suite.controls.broken}", width, "  "):
             screen.line((line, "bold red"))
         _print_wrapped(screen, "  use --anyway to mutate it nevertheless", width, "dim")
+    _print_kinds(suite, screen, width, verbose=verbose)
     for text in remarks(suite):
         _print_wrapped(screen, f"  {text}", width, "yellow")
     if suite.evaluators and suite.results:
         _print_evaluators(suite.evaluators, screen)
     _print_cases(suite, screen, verbose=verbose)
-    _print_mutants("survivors", suite.with_status(MutantStatus.SURVIVED), suite, screen, width, verbose=verbose)
+    if verbose:
+        _print_mutants("survivors", suite.with_status(MutantStatus.SURVIVED), suite, screen, width, verbose=True)
     _print_mutants("undecided", suite.with_status(MutantStatus.UNDECIDED), suite, screen, width, verbose=verbose)
     if verbose:
         _print_mutants("waived", suite.with_status(MutantStatus.WAIVED), suite, screen, width, verbose=True)
     _print_proposals(suite, screen, width, verbose=verbose)
+    screen.line()
+
+
+def _print_kinds(suite: SuiteFindings, screen: Screen, width: int, *, verbose: bool) -> None:
+    """Print the surviving kinds, each with an example and the shortest expectation that kills it."""
+    kinds = surviving_kinds(suite)
+    if not kinds:
+        return
+    screen.line(("  surviving kinds", "bold"))
+    shown = kinds if verbose else kinds[:MAX_KINDS]
+    for item in shown:
+        _print_wrapped(screen, f"  {kind_title(item)}", width, "")
+        example = item.survivors[0]
+        screen.line((_cut(f"    - {mask(example.mutant.before)}", width), "red"))
+        screen.line((_cut(f"    + {mask(example.mutant.after)}", width), "green"))
+        if note := explanation(example, suite):
+            screen.line((_cut(f"    {note}", width), "dim"))
+        _print_wrapped(screen, f"    {kind_proposal_text(item)}", width, "dim")
+        if item.proposal is not None:
+            for line in mask(item.proposal.lines).rstrip("\n").split("\n"):
+                screen.line((f"      {line}", "cyan"))
+    if len(kinds) > len(shown):
+        names = ", ".join(f"{item.kind} {len(item.survivors):,}" for item in kinds[len(shown) :])
+        _print_wrapped(screen, f"  and {names} (-v shows all)", width, "dim")
     screen.line()
 
 
@@ -114,7 +145,7 @@ def _print_mutants(
         return
     screen.line()
     screen.line((f"  {title}", "bold"))
-    shown = items if verbose else items[:MAX_SURVIVORS]
+    shown = items if verbose else items[:MAX_UNDECIDED]
     for item in shown:
         _print_wrapped(screen, f"  {mutant_title(item)}", width, "")
         screen.line((_cut(f"    - {mask(item.mutant.before)}", width), "red"))
@@ -129,7 +160,7 @@ def _print_proposals(suite: SuiteFindings, screen: Screen, width: int, *, verbos
     if not suite.proposals:
         return
     screen.line()
-    screen.line(("  suggested additions to the suite", "bold"))
+    screen.line(("  suggested additions to the suite, for all survivors of a case", "bold"))
     proposals = grouped_proposals(suite)
     shown = proposals if verbose else proposals[:MAX_PROPOSALS]
     for place, text in shown:

@@ -220,7 +220,7 @@ def read_waivers(fields: Fields, cases: Sequence[Case]) -> tuple[Waiver, ...]:
         own = Fields(fields.document, item, pointer)
         mutant = own.text("mutant", "", required=True, blank=False)
         waiver = Waiver(mutant, own.text("reason", "", required=True, blank=False), own.text("case", blank=False))
-        if mutant and mutant not in MUTANT_KINDS:
+        if mutant and mutant not in MUTANT_KINDS and mutant not in FORMER_MUTANT_KINDS:
             own.problem("mutant", f"{mutant!r} is not a kind of mutant{did_you_mean(mutant, MUTANT_KINDS)}")
         if waiver.case is not None and waiver.case not in ids:
             own.problem("case", f"{waiver.case!r} is not a case of this suite{did_you_mean(waiver.case, ids)}")
@@ -237,15 +237,29 @@ MUTANT_KINDS: Final[Mapping[str, str]] = {
     "question-repeated": "the answer repeats the question",
     "other-answer": "the answer is from another case",
     "extra-turn": "the agent asks back instead of answering",
+    "sentence-dropped": "a sentence is missing",
+    "sentence-added": "a wrong sentence is added to the right answer",
+    "item-dropped": "an item of a list is missing",
+    "item-added": "a list has one item too many",
     "number-changed": "a digit of a number changed",
+    "digit-inserted": "a number has a digit too many",
+    "digit-deleted": "a number lacks a digit",
     "date-changed": "a date changed",
-    "unit-changed": "the unit of a number changed",
+    "unit-changed": "a unit or currency changed",
     "name-changed": "a name changed",
-    "negation-changed": "a statement is negated",
+    "entities-swapped": "two names, numbers or dates are swapped",
+    "roles-swapped": "two roles are swapped",
+    "negation-removed": "a negation is removed",
+    "negation-inserted": "a negation is inserted",
+    "antonym-used": "a word is replaced by its opposite",
+    "hedge-dropped": "a hedge or condition is dropped",
     "keyword-denied": "the keywords appear only in a denial",
     "result-ignored": "the results of tools are not in the answer",
     "told-to-pass": "a refusal asks to be graded as correct",
     "field-missing": "a field of the answer is missing",
+    "field-added": "the answer has a field too many",
+    "flag-flipped": "true and false are swapped in the answer",
+    "value-changed": "a word of a short answer or field changed",
     "call-dropped": "a tool call is not made",
     "call-repeated": "a tool call is made twice",
     "calls-reordered": "two tool calls are swapped",
@@ -256,8 +270,14 @@ MUTANT_KINDS: Final[Mapping[str, str]] = {
     "argument-date": "a date in an argument changed",
     "argument-id": "an id in an argument changed",
     "argument-text": "the text of an argument changed",
+    "argument-flag": "true and false are swapped in an argument",
+    "argument-source": "an argument is taken from the wrong source",
     "argument-missing": "an argument is missing",
     "tokens-doubled": "the answer takes twice the tokens",
     "latency-tenfold": "the answer takes ten times as long",
 }
 """The kinds of mutants that `proctor mutate` creates, by the names that waivers use."""
+FORMER_MUTANT_KINDS: Final[Mapping[str, tuple[str, ...]]] = {
+    "negation-changed": ("negation-removed", "negation-inserted")
+}
+"""Kinds of earlier releases that waivers may still name, and what they are now."""

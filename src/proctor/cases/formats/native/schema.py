@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import TypeAliasType
 
-from proctor.cases.formats.native.parts import MUTANT_KINDS
+from proctor.cases.formats.native.parts import FORMER_MUTANT_KINDS, MUTANT_KINDS
 
 Json = Any
 OWN = "Keys that begin with x- are yours: they are stored and not read."
@@ -278,7 +278,9 @@ class SettingsModel(_Model):
 class WaiverModel(_Model):
     """A mutant that the suite need not kill, and why."""
 
-    mutant: str = Field(description="The kind of mutant.", json_schema_extra={"enum": list(MUTANT_KINDS)})
+    mutant: str = Field(
+        description="The kind of mutant.", json_schema_extra={"enum": [*MUTANT_KINDS, *FORMER_MUTANT_KINDS]}
+    )
     reason: Filled = Field(description="Why nothing needs to notice it.")
     case: Filled | None = Field(default=None, description="Only for the case with this id.")
 
