@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -84,6 +85,7 @@ class RunParameters(TypedDict, total=False):
     progress: bool | None
     listener: Listener | None
     keep_secrets: bool
+    capture: bool | None
 
 
 def run(suites: Suites, agent: AgentLike = None, **parameters: Unpack[RunParameters]) -> Run:
@@ -117,6 +119,9 @@ def run(suites: Suites, agent: AgentLike = None, **parameters: Unpack[RunParamet
     - `progress` shows a bar in notebooks (the default), also on a terminal (`True`), or never (`False`).
     - `listener` is called when the run starts, with each trial, and when the run ends.
     - `keep_secrets` stores secrets unmasked.
+    - `capture`: what agents and evaluators print is stored with each trial (`trial.captured`) and shown with failures.
+      With `False` it is also shown while they run, and they can use the keyboard; so it is in a test of pytest, which
+      captures it itself.
 
     >>> run = proctor.run("shop.yaml", repeat=2)
     >>> run.passed, run.reason, len(run.trials)
@@ -213,6 +218,7 @@ def _request(
             rate=parameters.get("rate"),
             isolate=parameters.get("isolate", False),
             keep_secrets=parameters.get("keep_secrets", False),
+            live_output=_shows_output(parameters.get("capture")),
         ),
         agent=agent,
         arms=arms,
@@ -224,6 +230,12 @@ def _request(
         gate=gate if isinstance(gate, GateSettings) else GateSettings() if gate else None,
     )
     return request, _listener(parameters.get("listener"), parameters.get("progress"))
+
+
+def _shows_output(capture: bool | None) -> bool:
+    """Whether to show what is printed while the run goes on: in a test, pytest captures it and shows it for failures."""
+    is_in_test = "PYTEST_CURRENT_TEST" in os.environ and "pytest" in sys.modules
+    return is_in_test if capture is None else not capture
 
 
 def _selection(suites: Sequence[Suite], parameters: RunParameters) -> Selection | None:

@@ -466,3 +466,43 @@ def test_a_failure_in_quarantine_is_an_expected_failure_until_its_date(project: 
 
     session.assert_outcomes(xfailed=1, errors=1)
     session.stdout.fnmatch_lines(["*in quarantine until 2099-01-01: later*", "*its quarantine has expired*"])
+
+
+CHATTY = """
+import logging, sys
+import proctor
+
+def agent(question):
+    print("printed", question)
+    print("to stderr", question, file=sys.stderr)
+    logging.getLogger("chatty").warning("logged %s", question)
+    return question
+
+def test_run():
+    run = proctor.run([{"id": "inner", "input": "inner", "expected": "x"}], agent)
+    print("in the test")
+    assert run
+
+def test_ask():
+    assert proctor.ask(agent, "asked").text == "x"
+"""
+CHATTY_SUITE = {
+    "agent": "test_chatty.py:agent",
+    "cases": [{"id": name, "input": name, "expected": expected} for name, expected in (("bad", "x"), ("good", "good"))],
+}
+
+
+def test_what_an_agent_prints_is_in_the_sections_of_its_own_test(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(test_chatty=CHATTY)
+    pytester.path.joinpath("chatty.proctor.yaml").write_text(json.dumps(CHATTY_SUITE))
+
+    shown = pytester.runpytest("-q", "-p", "no:cacheprovider").stdout.str()
+    assert "Captured stdout call" in shown and "Captured stderr call" in shown and "Captured log call" in shown
+    assert "printed bad" in shown and "to stderr bad" in shown and "logged bad" in shown
+    assert "printed good" not in shown
+    assert "printed inner" in shown and "in the test" in shown
+    assert "printed asked" in shown
+
+    live = pytester.runpytest("-q", "-s", "-p", "no:cacheprovider", "chatty.proctor.yaml").stdout.str()
+    assert "printed bad" in live and "printed good" in live
+    assert "Captured stdout" not in live

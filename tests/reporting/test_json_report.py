@@ -59,6 +59,7 @@ def test_every_field_of_a_trial_is_in_the_report() -> None:
         "ended_early",
         "arm",
         "end_reason",
+        "captured",  # only if something was printed
     } <= entry.keys()
     assert {field.name for field in fields(Score)} <= entry["scores"][0].keys()
     assert kept <= entry["replies"][0].keys()

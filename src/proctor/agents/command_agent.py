@@ -34,6 +34,7 @@ from proctor.agents.trial_context import current_turn, max_reply_bytes
 from proctor.agents.wire_format import parse_answer, read_answer, turn_line
 from proctor.base.errors import AgentFailed, UnreadableReply, UsageError
 from proctor.base.json_data import Json, fingerprint, to_json, to_text
+from proctor.base.output_capture import current_capture
 from proctor.cases.suite import Case, Turn
 
 _MAX_NOTED_LINES = 5
@@ -230,6 +231,8 @@ def _is_log_line(data: Mapping[str, Json]) -> bool:
 
 def _note_output(lines: Sequence[bytes]) -> None:
     """Add a warning to the trial with the lines that the program wrote before its reply."""
+    if (capture := current_capture()) is not None:
+        capture.add_bytes("stdout", b"".join(lines))
     recorder = current_turn()
     if recorder is None or not lines:
         return

@@ -1,14 +1,18 @@
-"""An agent behind an HTTP endpoint: one JSON request per turn; the reply is read from the body of the response."""
+"""An agent behind an HTTP endpoint: one JSON request per turn; the reply is read from the body of the response.
+
+A body of the type `text/event-stream` is read as a stream (`event_stream.py`), anything else as JSON or text.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 from proctor.agents.agent import BaseAgent, BaseSession
 from proctor.agents.conversation import Conversation
+from proctor.agents.event_stream import StreamedReply, StreamSelectors
 from proctor.agents.http_config import HttpOptions, MissingTemplateValue
 from proctor.agents.messages import is_list, to_tool_call, to_usage
 from proctor.agents.reply import Reply, ToolCall, Usage
@@ -47,6 +51,22 @@ def read_body(body: str, options: HttpOptions) -> Reply:
     if options.state is not None:
         reply = dataclasses.replace(reply, state=_state(data, options.state))
     return reply
+
+
+def stream_selectors(options: HttpOptions) -> StreamSelectors:
+    """The configured paths, for the events of a stream; none of them has to be in every event."""
+    calls, usage = options.tool_calls, options.usage
+
+    def tool_calls(data: Json) -> tuple[ToolCall, ...]:
+        present = calls is not None and calls.find(data) is not UNSET
+        return _tool_calls(data, calls, options.call_fields) if calls is not None and present else ()
+
+    return StreamSelectors(
+        options.text,
+        None if calls is None else tool_calls,
+        None if usage is None else lambda data: _usage(data, usage),
+        options.state,
+    )
 
 
 def _read_text(body: str, options: HttpOptions) -> Reply:
@@ -186,6 +206,8 @@ class HttpSession(BaseSession):
         self._conversation = Conversation(case)
         self._own_client: Any = None
         self._received = bytearray()
+        self._stream: StreamedReply | None = None
+        """The answer to the current turn, if it arrives as a stream."""
 
     async def open(self) -> None:
         if self._agent.client is None:
@@ -197,7 +219,7 @@ class HttpSession(BaseSession):
             await client.aclose()
 
     async def send(self, turn: Turn) -> Reply:
-        self._received = bytearray()
+        self._received, self._stream = bytearray(), None
         try:
             reply = await self._request_reply(turn)
         except BaseException:  # also if the turn is cancelled because it takes too long
@@ -212,7 +234,7 @@ class HttpSession(BaseSession):
             raise AgentFailed(str(error), infrastructure=True) from None
         try:
             response = await self._exchange(to_json(body))
-            return read_body(response.text, self._options)
+            return read_body(response.text, self._options) if self._stream is None else self._stream.reply()
         except ReplyTooLarge as error:
             error.head = self._mask_secrets(error.head)
             raise
@@ -226,6 +248,10 @@ class HttpSession(BaseSession):
         """Record the part of the body that arrived, also of an answer that could not be read."""
         recorder = current_turn()
         if recorder is None:
+            return
+        if self._stream is not None:
+            part = self._stream.partial()
+            recorder.set_partial(dataclasses.replace(part, text=self._mask_secrets(part.text)))
             return
         text = self._mask_secrets(self._received.decode("utf-8", "replace"))
         try:
@@ -247,9 +273,12 @@ class HttpSession(BaseSession):
         except (httpx2.LocalProtocolError, httpx2.InvalidURL) as error:
             raise self._failed(f"cannot be called: {one_line(error)}") from None
         except httpx2.TransportError as error:
+            if self._stream is not None:
+                raise self._failed(f"cut its stream off: {one_line(error)}", diagnose(error)) from None
             raise self._failed(f"could not be reached: {one_line(error)}", diagnose(error)) from None
         if response.status_code >= 400:
-            self._received = bytearray()  # the body goes into the reason and is not part of an answer
+            # The body goes into the reason and is not part of an answer.
+            self._received, self._stream = bytearray(), None
             raise self._http_error(response)
         return response
 
@@ -282,8 +311,11 @@ class HttpSession(BaseSession):
         raise self._failed(f"redirects more than {_MAX_REDIRECTS} times")
 
     async def _body(self, response: Any) -> bytes:
-        self._received = bytearray()
-        return await read_limited(response.aiter_bytes(), "the body", self._received)
+        self._received, self._stream = bytearray(), None
+        if response.status_code >= 400 or not _is_event_stream(response.headers.get("content-type", "")):
+            return await read_limited(response.aiter_bytes(), "the body", self._received)
+        stream = self._stream = StreamedReply(stream_selectors(self._options))
+        return await read_limited(_until_finished(response.aiter_bytes(), stream), "the stream", self._received)
 
     def _http_error(self, response: HttpResponse) -> AgentFailed:
         status = response.status_code
@@ -298,6 +330,19 @@ class HttpSession(BaseSession):
 
     def _mask_secrets(self, text: str) -> str:
         return mask_values(text, self._options.secrets(), min_length=4)
+
+
+def _is_event_stream(content_type: str) -> bool:
+    return content_type.partition(";")[0].strip().lower() == "text/event-stream"
+
+
+async def _until_finished(chunks: AsyncIterator[bytes], stream: StreamedReply) -> AsyncIterator[bytes]:
+    """The chunks up to the one that marks the end of the answer; the service may leave the connection open."""
+    async for chunk in chunks:
+        yield chunk
+        stream.feed(chunk)
+        if stream.is_finished:
+            return
 
 
 def _selectors(options: HttpOptions) -> Json:

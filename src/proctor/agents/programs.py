@@ -19,6 +19,7 @@ from proctor.agents.reply_limits import HEAD_BYTES, ReplyTooLarge, read_limited
 from proctor.agents.trial_context import max_reply_bytes
 from proctor.base.errors import AgentFailed, UsageError
 from proctor.base.infrastructure import diagnose_output
+from proctor.base.output_capture import current_capture
 from proctor.base.process_tree import MARK_VARIABLE, kill_tree, new_mark
 
 _CHUNK_BYTES = 65536
@@ -214,8 +215,11 @@ class Process:
 
     async def _read_stderr(self) -> None:
         assert self._process.stderr is not None
+        capture = current_capture()
         while chunk := await self._process.stderr.read(_CHUNK_BYTES):
             self.stderr.add(chunk)
+            if capture is not None:
+                capture.add_bytes("stderr", chunk)
 
 
 class HeadAndTail:

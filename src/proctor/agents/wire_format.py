@@ -20,7 +20,7 @@ from proctor.agents.reply import Reply
 from proctor.agents.reply_reader import to_reply
 from proctor.agents.trial_context import trial_number
 from proctor.base.errors import AgentFailed, UnreadableReply
-from proctor.base.infrastructure import diagnose_status
+from proctor.base.infrastructure import diagnose_code, diagnose_status
 from proctor.base.json_data import Json, to_json, to_text
 from proctor.cases.suite import Turn
 
@@ -77,6 +77,9 @@ def check_error(data: Json) -> None:
     reason = message if isinstance(message, str) and message.strip() else to_text(dict(error))
     status = next((error[key] for key in ("status", "code") if isinstance(error.get(key), int)), None)
     diagnosis = diagnose_status(status, to_json(error))
+    if status is None:
+        codes = [diagnose_code(error.get(key)) for key in ("code", "type")]
+        diagnosis = next((known for known in codes if not known.is_agent), diagnosis)
     if not is_number and not diagnosis.is_agent:
         raise AgentFailed(reason, diagnosis=diagnosis)
     raise AgentFailed(

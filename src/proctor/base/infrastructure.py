@@ -74,6 +74,9 @@ _CODES = {
 }
 """Error codes in the body of a response, in lower case, that need a person: no retry helps."""
 
+_BUSY_CODES = frozenset("overloaded_error rate_limit_error rate_limit_exceeded server_error".split())
+"""Error codes that a retry may clear."""
+
 _PERMANENT_CLASSES = {
     **dict.fromkeys(
         """AuthenticationError PermissionDeniedError ModelAuthenticationError ClientAuthenticationError RefreshError
@@ -171,6 +174,16 @@ def diagnose_status(status: int | None, body: Any = None, headers: Any = None) -
     if status in _RETRY_LATER_STATUSES or status >= 500:
         seconds = retry_after(headers) or _google_retry_delay(content)
         return Diagnosis(FailureKind.TRANSIENT, f"HTTP {status}", seconds, limited=status == 429)
+    return AGENT
+
+
+def diagnose_code(code: Any) -> Diagnosis:
+    """Whose failure an error is that a service reports by its code, without an HTTP status, as inside a stream."""
+    name = code.lower() if isinstance(code, str) else ""
+    if name in _CODES:
+        return _permanent(_CODES[name])
+    if name in _BUSY_CODES:
+        return Diagnosis(FailureKind.TRANSIENT, name, limited=name.startswith("rate_limit"))
     return AGENT
 
 

@@ -82,7 +82,8 @@ class DaemonThreadPool(ThreadPoolExecutor):
                 self._idle -= 1
         self._calls.put(call)
         if not is_thread_idle:
-            threading.Thread(target=self._work, name="proctor-worker", daemon=True).start()
+            thread = threading.Thread(target=self._work, name="proctor-worker", daemon=True)
+            contextvars.Context().run(thread.start)  # it outlives the trial whose context this is
         return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:

@@ -80,11 +80,19 @@ def write_documents(
 
 
 def run_and_report(
-    work: Callable[[Listener], tuple[Run, RunVerdict]], reports: Mapping[str, str], *, quiet: bool, verbose: bool
+    work: Callable[[Listener], tuple[Run, RunVerdict]],
+    reports: Mapping[str, str],
+    *,
+    quiet: bool,
+    verbose: bool,
+    plain: bool = False,
 ) -> int:
-    """Do the work of a command with progress on the terminal, then write the reports; returns the exit code."""
+    """Do the work of a command with progress on the terminal, then write the reports; returns the exit code.
+
+    `plain` prints lines instead of a bar, which would overwrite what others print.
+    """
     with reserve_stdout("-" in reports.values()) as stream:
-        run, verdict = work(choose_terminal(stream, quiet=quiet, verbose=verbose))
+        run, verdict = work(choose_terminal(stream, quiet=quiet, verbose=verbose, plain=plain))
     if reports or "GITHUB_STEP_SUMMARY" in os.environ:
         for path in write_reports(run, verdict, reports, os.environ):
             say(f"report: {path}", err=stream is sys.stderr)

@@ -101,6 +101,7 @@ class TestOptions:
     maxfail: int | None
     rate: float | None
     isolate: bool
+    no_capture: bool
     workers: int | None
     cluster: ClusterArguments
     gate: bool
@@ -139,6 +140,7 @@ class TestOptions:
             maxfail=self.maxfail,
             isolate=self.isolate,
             arm_venv=self.arm_venv,
+            live_output=self.no_capture,
             rate=self.rate,
             cluster=self._cluster(configuration),
         )
@@ -290,6 +292,13 @@ class TestOptions:
     help="Run each trial in its own process, for agents that block, crash or fork.",
 )
 @option(
+    "-s",
+    "--no-capture",
+    group=EXECUTION,
+    is_flag=True,
+    help="Show what the agent prints while it runs, and let it use the keyboard (default: shown for failures).",
+)
+@option(
     "--workers",
     group=EXECUTION,
     type=click.IntRange(min=1),
@@ -380,7 +389,13 @@ def command(score_on_workers: bool, no_open: bool, **values: Any) -> int:
     if options.plan:
         return _plan(options, request)
     quiet, verbose = _verbosity(options, suites)
-    return run_and_report(lambda terminal: run_suites(request, terminal), options.reports, quiet=quiet, verbose=verbose)
+    return run_and_report(
+        lambda terminal: run_suites(request, terminal),
+        options.reports,
+        quiet=quiet,
+        verbose=verbose,
+        plain=options.no_capture,
+    )
 
 
 def _agents(options: TestOptions, suites: Iterable[Suite]) -> list[Any]:

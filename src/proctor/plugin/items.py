@@ -23,7 +23,7 @@ from proctor.plugin.trial_output import (
     terminal_symbols,
     tool_lines,
 )
-from proctor.reporting.terminal.screen import escape_line
+from proctor.reporting.terminal.screen import escape_control, escape_line
 from proctor.results.reasons import headline_reason, score_value
 from proctor.results.score import Outcome
 from proctor.results.trial import Trial
@@ -79,6 +79,9 @@ class TrialItem(pytest.Item):
             return
         self.trial = trial = self.run(self.planned)
         self.user_properties += junit_properties(trial)
+        if self.config.getoption("capture") != "no":  # otherwise it was shown already
+            for title, text in trial.captured.sections():
+                self.add_report_section("call", title, escape_control(text))
         self._apply_quarantine(trial)
         if trial.outcome is Outcome.ERROR:
             raise TrialError(headline_reason(trial), trial)

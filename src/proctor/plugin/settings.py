@@ -32,7 +32,9 @@ class SessionSettings:
         self.reuse: bool = config.getoption("proctor_reuse") or config.getini("proctor_reuse")
         self.folder = Path.cwd() / store if store else config.rootpath / project.store(None)
         self.options = project.run_options(
-            judge=config.getoption("proctor_judge"), fast=config.getoption("proctor_fast")
+            judge=config.getoption("proctor_judge"),
+            fast=config.getoption("proctor_fast"),
+            live_output=config.getoption("capture") == "no",
         )
         worker: dict[str, Any] = getattr(config, "workerinput", {})
         shared = worker.get("proctor")

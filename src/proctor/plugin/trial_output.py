@@ -46,7 +46,7 @@ def failure_text(error: TrialFailed | TrialError, *, verbose: bool) -> str:
     lines = [trial_title(trial)]
     if trial.outcome is Outcome.ERROR:
         lines.append(ERROR_NOTE)
-    lines.append(trial_details(trial, verbose=verbose))
+    lines.append(trial_details(trial, verbose=verbose, printed=False))  # pytest has sections for it
     if trial.reused:
         lines.append(REUSED_NOTE)
     return "\n".join(lines) + "\n"

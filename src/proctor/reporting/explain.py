@@ -34,6 +34,8 @@ class Fact:
     """The outcome of the score, if the fact is about a score."""
     pair: tuple[str, str] | None = None
     """The left and the right column, if the text has two."""
+    ends_matter: bool = False
+    """Whether the end of the text says more than its beginning, as with the output of a program."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,8 @@ class DetailLevel:
     """Maximum characters of an argument or a result of a tool call."""
     lines: int = 12
     """Maximum lines of any of them."""
+    output_lines: int = 10
+    """Maximum lines of each part of what was printed: the last ones."""
     everything: bool = False
     """Whether to show all turns and all scores, not only those that failed."""
 
@@ -55,7 +59,7 @@ MAX_EXPECTED_WIDTH = 44
 """Width of the column of expected calls, if actual calls are next to them."""
 
 BRIEF = DetailLevel()
-FULL = DetailLevel(4_000, 2_000, 80, True)
+FULL = DetailLevel(4_000, 2_000, 80, 60, True)
 
 
 def explain(trial: Trial, detail: DetailLevel = BRIEF) -> list[Fact]:
@@ -70,7 +74,22 @@ def explain(trial: Trial, detail: DetailLevel = BRIEF) -> list[Fact]:
     if trial.end_reason:
         facts.append(Fact("reason", shorten(trial.end_reason, detail.value)))
     facts.extend(_score_facts(scores_by_importance(trial), detail))
+    if detail.output_lines:
+        facts.extend(
+            Fact(title, output_tail(text, detail.output_lines, detail.value), ends_matter=True)
+            for title, text in trial.captured.sections()
+        )
     return facts
+
+
+def output_tail(text: str, lines: int, characters: int) -> str:
+    """The last lines of what was printed, with a line above them if there are more before."""
+    every = text.rstrip("\n").split("\n")
+    tail = "\n".join(every[-lines:])
+    if len(tail) > characters:
+        tail = tail[-characters:]
+        tail = tail[tail.find("\n") + 1 :]
+    return tail if len(tail) == len("\n".join(every)) else f"... (earlier lines are not shown)\n{tail}"
 
 
 def as_text(facts: Sequence[Fact]) -> str:

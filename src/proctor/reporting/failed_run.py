@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from proctor.reporting.explain import BRIEF, FULL, as_text, explain
 from proctor.reporting.terminal.screen import escape_control, escape_line
 from proctor.results.run import Run
@@ -27,9 +29,10 @@ def trial_title(trial: Trial) -> str:
     return escape_line(f"{trial.suite}/{trial.case.id}: {trial.outcome.value}")
 
 
-def trial_details(trial: Trial, *, verbose: bool = False) -> str:
-    """Input, output, tool calls, scores and reasons in two columns."""
-    return escape_control(as_text(explain(trial, FULL if verbose else BRIEF)))
+def trial_details(trial: Trial, *, verbose: bool = False, printed: bool = True) -> str:
+    """Input, output, tool calls, scores and reasons in two columns; also what was `printed`."""
+    detail = FULL if verbose else BRIEF
+    return escape_control(as_text(explain(trial, detail if printed else replace(detail, output_lines=0))))
 
 
 def reply_details(trial: Trial) -> str:

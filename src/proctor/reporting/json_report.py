@@ -133,6 +133,7 @@ def trial_data(trial: Trial) -> dict[str, Json]:
         "agent": trial.agent,
         "warnings": list(trial.warnings),
         "reused": trial.reused,
+        **({"captured": dict(trial.captured.sections())} if trial.captured else {}),
     }
 
 

@@ -1,14 +1,15 @@
 """The run as JUnit XML, one testcase per trial, in the subset that every common schema of it accepts.
 
 What makes the run fail and is not a trial, such as an expired quarantine, is a testcase too. In that subset a passing
-testcase has no content. So the scores of all trials are in the suite's `system-out`, and the mean scores in its
-properties.
+testcase has no content. So the scores of all trials are in the suite's `system-out`, together with what the trials that
+did not pass printed, and the mean scores in its properties.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TextIO
 
@@ -34,11 +35,12 @@ def write(run: Run, verdict: RunVerdict, out: TextIO) -> None:
         besides = [(case_id, reason) for (suite, case_id), reason in reasons.items() if suite == info.name]
         _open_suite(run, info, suite_verdict, index, len(besides), out)
         passed = _passed_case_ids(suite_verdict)
+        printed: list[str] = []
         for trial in trials:
-            _write_trial(trial, out, passes=_counts_as_passed(trial.outcome, trial.case.id, passed))
+            _write_trial(trial, out, printed, passes=_counts_as_passed(trial.outcome, trial.case.id, passed))
         for case_id, reason in besides:
             _write_failure(info, f"quarantine of {case_id}" if case_id else "verdict", reason, out)
-        _close_suite(run, info, suite_verdict, out)
+        _close_suite(run, info, suite_verdict, printed, out)
     out.write("</testsuites>\n")
 
 
@@ -114,7 +116,8 @@ def _properties(run: Run, info: SuiteInfo, suite_verdict: SuiteVerdict) -> list[
     return properties
 
 
-def _write_trial(trial: Trial, out: TextIO, *, passes: bool) -> None:
+def _write_trial(trial: Trial, out: TextIO, printed: list[str], *, passes: bool) -> None:
+    """Write the testcase of a trial; adds what a trial that did not pass printed to `printed`."""
     attributes = {
         "name": _name(trial_name(trial.case.id, trial.number)),
         "classname": _name(trial.suite),
@@ -130,6 +133,10 @@ def _write_trial(trial: Trial, out: TextIO, *, passes: bool) -> None:
         out.write(f"      <skipped{_attributes({'message': ': '.join(parts)})}/>\n")
     else:
         inner = {"type": trial.outcome.value, "message": headline_reason(trial) or trial.outcome.value}
+        printed.extend(
+            f"----- {title} of {trial_name(trial.case.id, trial.number)} -----\n{text.rstrip()}\n"
+            for title, text in trial.captured.sections()
+        )
         out.write(f"      <{tag}{_attributes(inner)}>{_escape(as_text(explain(trial)))}</{tag}>\n")
     out.write("    </testcase>\n")
 
@@ -141,7 +148,7 @@ def _write_failure(info: SuiteInfo, name: str, reason: str, out: TextIO) -> None
     out.write(f"      <failure{_attributes(inner)}>{_escape(reason)}</failure>\n    </testcase>\n")
 
 
-def _close_suite(run: Run, info: SuiteInfo, suite_verdict: SuiteVerdict, out: TextIO) -> None:
+def _close_suite(run: Run, info: SuiteInfo, suite_verdict: SuiteVerdict, printed: Sequence[str], out: TextIO) -> None:
     out.write("    <system-out>")
     for summary in run.summaries:
         if summary.suite == info.name:
@@ -151,6 +158,8 @@ def _close_suite(run: Run, info: SuiteInfo, suite_verdict: SuiteVerdict, out: Te
             )
             name = trial_name(summary.case_id, summary.number)
             out.write(_escape(f"{name}: {summary.outcome.value}{f' ({scores})' if scores else ''}\n"))
+    for text in printed:
+        out.write(_escape(text))
     out.write("</system-out>\n    <system-err>")
     if suite_verdict.outcome is not Outcome.PASSED:
         out.write(_escape(suite_verdict.reason))

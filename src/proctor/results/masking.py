@@ -26,11 +26,13 @@ class TrialMasker:
         general = Masker()
         words = [(score.reasoning, score.details) for score in trial.scores]  # the rest of a score is ours
         spans = trial.spans if isinstance(trial.spans, (list, tuple)) else ()  # stored ones are masked already
-        if not general.might_mask((trial.case, trial.end_reason, trial.replies, words, trial.warnings, spans)):
+        if not general.might_mask(
+            (trial.case, trial.end_reason, trial.replies, words, trial.warnings, trial.captured, spans)
+        ):
             return trial
         masker = Masker(secret_values_in((trial.replies, trial.case)))
-        content = (trial.end_reason, trial.replies, trial.scores, trial.warnings)
-        reason, replies, scores, warnings = masked = masker.data(content)
+        content = (trial.end_reason, trial.replies, trial.scores, trial.warnings, trial.captured)
+        reason, replies, scores, warnings, captured = masked = masker.data(content)
         case, masked_spans = self.case(trial.case, general), masker.data(spans)
         if masked is content and case is trial.case and masked_spans is spans:
             return trial
@@ -42,6 +44,7 @@ class TrialMasker:
             replies=replies,
             scores=scores,
             warnings=warnings,
+            captured=captured,
             original=trial,
         )
 

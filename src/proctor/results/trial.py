@@ -9,6 +9,7 @@ from typing import TypeVar, overload
 
 from proctor.agents.reply import Reply, ToolCall, Usage
 from proctor.base.json_data import Json
+from proctor.base.output_capture import NOTHING_CAPTURED, CapturedOutput
 from proctor.cases.identity import CaseAddress
 from proctor.cases.suite import Case
 from proctor.results.reasons import headline_reason
@@ -46,6 +47,8 @@ class Trial:
     """Whether it ended before evaluators could score it: it was skipped, or the agent gave no complete answer."""
     arm: str = ""
     """Which version of the agent ran, if the run compares several; otherwise empty."""
+    captured: CapturedOutput = field(default=NOTHING_CAPTURED, repr=False)
+    """What the agent and the evaluators printed and logged."""
     spans: Sequence[Span] = field(default=(), compare=False, repr=False)
     """The trace of the trial. Spans of a stored trial are read from the store when they are first used."""
     original: Trial | None = field(default=None, compare=False, repr=False)

@@ -42,6 +42,7 @@ from proctor.base.diagnosis import AGENT
 from proctor.base.errors import AgentFailed, UnreadableReply
 from proctor.base.infrastructure import diagnose
 from proctor.base.json_data import Json
+from proctor.base.output_capture import NOTHING_CAPTURED, CapturedOutput
 from proctor.base.rate_limit import RateLimiter, RequestSlot
 from proctor.base.threads import exit_if_forked
 from proctor.cases.suite import Case, NamedData, Turn
@@ -115,6 +116,8 @@ class ConversationResult:
     """The turns as they were sent, if they are not those of the case."""
     failed_turns: Outcome | None = None
     """The outcome of failed turns, if the conversation continued after them; `reason` names each."""
+    captured: CapturedOutput = NOTHING_CAPTURED
+    """What the agent printed and logged."""
     lasting_problem: str = ""
     """What kept the agent from answering, if the next trial would have the same problem."""
 
@@ -176,7 +179,7 @@ def _conversation_result(
         spans,
         user.turns,
         conversation.failed,
-        failure.diagnosis.cause if failure is not None and failure.diagnosis.lasting else "",
+        lasting_problem=failure.diagnosis.cause if failure is not None and failure.diagnosis.lasting else "",
     )
 
 

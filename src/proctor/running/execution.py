@@ -30,6 +30,7 @@ from proctor.base.clock import Clock
 from proctor.base.errors import StoreError
 from proctor.base.guard import is_guarded
 from proctor.base.masking import mask
+from proctor.base.output_capture import route_output
 from proctor.results.run import Run, RunStatus
 from proctor.results.score import Outcome
 from proctor.results.trial import Trial
@@ -206,7 +207,8 @@ class Execution:
         run = self._begin()
         if self._listener is not None:
             self._listener.started(run, len(self._plan.trials), len(self._open_run.stored))
-        with self._watchdog, handling_signals(self._on_signal), restore_cwd():
+        output = route_output(live=self._options.live_output)
+        with self._watchdog, handling_signals(self._on_signal), restore_cwd(), output:
             try:
                 if self._todo:
                     await self._start_agents()

@@ -11,6 +11,9 @@ its half of the socket at the end of the session. The other process sends, in th
 `AgentStarted`, `SessionOpened`, for each turn any number of `Progress` and one `TurnAnswered` or `TurnFailed`, then
 `SessionClosed` and `AgentStopped`. Each step has a timeout. At the end of a session its process is always killed,
 together with everything it started, since it may not be able to end itself.
+
+What the process prints arrives through two pipes, its file descriptors 1 and 2. So the output of C code and of
+programs that the agent starts is captured too, and the last lines before a crash. Log records are messages (`Printed`).
 """
 
 from __future__ import annotations
@@ -35,6 +38,7 @@ from proctor.agents.trial_context import AgentSettings
 from proctor.base.diagnosis import Diagnosis, FailureKind
 from proctor.base.errors import AgentFailed, UsageError
 from proctor.base.event_loops import run_sync
+from proctor.base.output_capture import CapturedOutput, OutputCapture, current_capture, route_output
 from proctor.base.process_tree import MARK_VARIABLE, adopt_orphans, kill_children, kill_tree, new_mark
 from proctor.cases.suite import Case, Turn
 from proctor.running.agent_lifecycle import STOP_SECONDS, try_step
@@ -43,6 +47,7 @@ from proctor.running.plan import Plan
 from proctor.running.remote_agent import (
     HostedSession,
     HostedTrial,
+    Printed,
     Progress,
     RemoteAgent,
     RemoteSession,
@@ -113,6 +118,9 @@ def isolated_plan(plan: Plan) -> Iterator[Plan]:
     suites = {item.suite.name: number for number, item in enumerate(plan.suites)}
     cases = {(suites[trial.suite.suite.name], trial.case.id): trial.case for trial in plan.trials}
     ours, theirs = socket.socketpair()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):
+            stream.flush()  # or each process would print again what the buffer holds
     pid = os.fork()
     if pid == 0:
         ours.close()
@@ -160,6 +168,7 @@ class IsolatedSession(RemoteSession):
         self._trial = trial_to_host(case)
         self._mark = new_mark()
         self._pid = 0
+        self._output = OutputPipes(current_capture())
 
     async def __aenter__(self) -> IsolatedSession:
         trial, agent = self._trial, self._agent
@@ -168,7 +177,8 @@ class IsolatedSession(RemoteSession):
         )
         ours, theirs = socket.socketpair()
         data = pickle.dumps(request)
-        socket.send_fds(agent.control, [_LENGTH.pack(len(data)) + data], [theirs.fileno()])
+        with self._output.open() as pipes:
+            socket.send_fds(agent.control, [_LENGTH.pack(len(data)) + data], [theirs.fileno(), *pipes])
         theirs.close()
         ours.setblocking(False)
         self._reader, self._writer = await asyncio.open_connection(sock=ours)
@@ -234,6 +244,7 @@ class IsolatedSession(RemoteSession):
             self._writer.close()
             if self._pid:
                 kill_tree(self._pid, self._mark)
+            self._output.close()
             self._agent.processes.discard(self)
         return error
 
@@ -257,6 +268,11 @@ class IsolatedSession(RemoteSession):
         return message
 
     async def _read(self) -> Any:
+        while isinstance(message := await self._read_message(), Printed):
+            self.record(message)
+        return message
+
+    async def _read_message(self) -> Any:
         try:
             [length] = _LENGTH.unpack(await self._reader.readexactly(_LENGTH.size))
             if length > _MESSAGE_LIMIT_FACTOR * self._trial.settings.max_reply_bytes + 1_000_000:
@@ -264,6 +280,56 @@ class IsolatedSession(RemoteSession):
             return unpack(await self._reader.readexactly(length))
         except (asyncio.IncompleteReadError, ConnectionError):
             raise AgentFailed("the process of the trial ended before the agent answered") from None
+
+
+class OutputPipes:
+    """The pipes through which the output of a session's process arrives."""
+
+    def __init__(self, capture: OutputCapture | None) -> None:
+        self._capture = capture
+        self._readers: dict[int, str] = {}
+
+    @contextlib.contextmanager
+    def open(self) -> Iterator[list[int]]:
+        """The ends for the process, for its stdout and stderr; they are closed here after the block."""
+        writers = []
+        try:
+            for stream in ("stdout", "stderr"):
+                reader, writer = os.pipe()
+                writers.append(writer)
+                self._readers[reader] = stream
+                os.set_blocking(reader, False)
+                asyncio.get_running_loop().add_reader(reader, self._receive, reader)
+            yield writers
+        finally:
+            for writer in writers:
+                os.close(writer)
+
+    def close(self) -> None:
+        """Read what is left, and close the pipes."""
+        for reader in list(self._readers):
+            while self._receive(reader):
+                pass
+            self._stop(reader)
+
+    def _receive(self, reader: int) -> bool:
+        """Read from a pipe; returns whether there may be more."""
+        try:
+            data = os.read(reader, 1 << 16)
+        except BlockingIOError:
+            return False
+        except OSError:
+            data = b""
+        if not data:
+            self._stop(reader)
+        elif self._capture is not None:
+            self._capture.add_bytes(self._readers[reader], data)
+        return bool(data)
+
+    def _stop(self, reader: int) -> None:
+        if self._readers.pop(reader, None) is not None:
+            asyncio.get_running_loop().remove_reader(reader)
+            os.close(reader)
 
 
 def _frame(data: bytes) -> bytes:
@@ -280,7 +346,7 @@ def _serve_forks(control: socket.socket, agents: list[BaseAgent], cases: dict[tu
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # ended children need not be waited for
         adopt_orphans()
         while True:
-            head, fds, _, _ = socket.recv_fds(control, _LENGTH.size, 1)
+            head, fds, _, _ = socket.recv_fds(control, _LENGTH.size, 3)
             if not head or not fds:
                 break
             [length] = _LENGTH.unpack(head)
@@ -289,12 +355,16 @@ def _serve_forks(control: socket.socket, agents: list[BaseAgent], cases: dict[tu
                 pid = os.fork()
             except OSError as error:  # this machine has no more processes or memory
                 _refuse_session(socket.socket(fileno=fds[0]), error)
+                for fd in fds[1:]:
+                    os.close(fd)
                 continue
             if pid == 0:
                 control.close()
                 case = cases[request.suite, request.case_id]
+                _replace_standard_streams(fds[1], fds[2])
                 _serve_session(socket.socket(fileno=fds[0]), agents[request.suite], case, request)
-            os.close(fds[0])
+            for fd in fds:
+                os.close(fd)
     finally:
         kill_children(os.getpid())
         os._exit(0)
@@ -305,6 +375,14 @@ def _refuse_session(link: socket.socket, error: OSError) -> None:
     diagnosis = Diagnosis(FailureKind.INFRASTRUCTURE, "this machine can start no more processes", lasting=True)
     with contextlib.suppress(OSError), link:
         _send(link, ConversationInvalid(f"no process could be started for the trial: {error}", diagnosis))
+
+
+def _replace_standard_streams(stdout: int, stderr: int) -> None:
+    """Use the pipes of the session, and no input: the terminal belongs to the run."""
+    stdin = os.open(os.devnull, os.O_RDONLY)
+    for fd, standard in ((stdin, 0), (stdout, 1), (stderr, 2)):
+        os.dup2(fd, standard)
+        os.close(fd)
 
 
 def _receive_exactly(source: socket.socket, length: int) -> bytes:
@@ -328,7 +406,7 @@ def _serve_session(link: socket.socket, agent: BaseAgent, case: Case, request: S
         asyncio.set_event_loop(None)
         asyncio.events._set_running_loop(None)  # the loop of the parent process does not run here
         _send(link, ProcessStarted(os.getpid()))
-        with instrument_clients():
+        with instrument_clients(), route_output():
             run_sync(_host_session(link, agent, HostedTrial(case, request.number, request.settings), request))
     except BaseException as error:
         with contextlib.suppress(Exception):
@@ -345,7 +423,9 @@ async def _host_session(link: socket.socket, agent: BaseAgent, trial: HostedTria
     _send(link, AgentStarted(problem))
     if problem is not None:
         return
-    session = HostedSession(agent, trial, lambda progress: _report(link, progress))
+    session = HostedSession(
+        agent, trial, lambda progress: _report(link, progress), lambda stream, text: _forward(link, stream, text)
+    )
     error = await session.open()
     _send(link, SessionOpened(error))
     if error is None:
@@ -386,6 +466,17 @@ def _report(link: socket.socket, progress: Progress) -> None:
     except Exception:
         return
     _send_bytes(link, data)
+
+
+def _forward(link: socket.socket, stream: str, text: str) -> None:
+    """Send what was printed: log records as a message, everything else through the pipe of its stream."""
+    with contextlib.suppress(OSError):  # the run no longer listens
+        if stream == "log":
+            _send(link, Printed(CapturedOutput(log=text)))
+            return
+        data = text.encode("utf-8", "replace")
+        while data:
+            data = data[os.write(1 if stream == "stdout" else 2, data) :]
 
 
 def _send(link: socket.socket, message: Any) -> None:

@@ -18,7 +18,7 @@ import asyncio
 import contextlib
 import pickle
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from proctor.agents.agent import BaseAgent, Session
@@ -38,6 +38,14 @@ from proctor.agents.trial_context import (
 from proctor.agents.turn_recorder import TurnEvent
 from proctor.base.clock import Clock
 from proctor.base.errors import AgentFailed, UnreadableReply, one_line
+from proctor.base.output_capture import (
+    NOTHING_CAPTURED,
+    CapturedOutput,
+    Forward,
+    OutputCapture,
+    capture_output,
+    current_capture,
+)
 from proctor.cases.suite import Case, Turn
 from proctor.running.conversation import OpenTurn, send_turn
 from proctor.running.error_locations import user_locations
@@ -62,6 +70,8 @@ class TurnAnswered:
 
     reply: Reply
     spans: tuple[Any, ...]
+    printed: CapturedOutput = NOTHING_CAPTURED
+    """What was printed since the turn before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +81,17 @@ class TurnFailed:
     error: Exception
     partial: Reply | None = None
     spans: tuple[Any, ...] = ()
+    printed: CapturedOutput = NOTHING_CAPTURED
 
 
-Progress = TurnEvent
+@dataclass(frozen=True, slots=True)
+class Printed:
+    """Something was printed in the other process."""
+
+    output: CapturedOutput
+
+
+Progress = TurnEvent | Printed
 """One event of a turn, reported immediately."""
 
 ProgressListener = Callable[[Progress], None]
@@ -126,6 +144,7 @@ class RemoteSession:
 
     def receive(self, answer: TurnAnswered | TurnFailed) -> Reply:
         """Return the reply, or raise the error of the turn; records the spans of the other process here."""
+        self.record(Printed(answer.printed))
         if isinstance(answer, TurnFailed):
             self._partial = answer.partial
             _add_spans(answer.spans)
@@ -135,7 +154,10 @@ class RemoteSession:
 
     def record(self, progress: Progress) -> None:
         """Record an event of the other process here."""
-        if (turn := current_turn()) is not None:
+        if isinstance(progress, Printed):
+            if (capture := current_capture()) is not None:
+                capture.add_output(progress.output)
+        elif (turn := current_turn()) is not None:
             turn.apply(progress)
 
 
@@ -172,8 +194,13 @@ class HostedSession:
     entered them.
     """
 
-    def __init__(self, agent: BaseAgent, trial: HostedTrial, listener: ProgressListener) -> None:
+    def __init__(
+        self, agent: BaseAgent, trial: HostedTrial, listener: ProgressListener, forward: Forward | None = None
+    ) -> None:
+        """`forward` gets what is printed; without it, the answer to each turn contains it."""
         self._agent = agent
+        self._forward = forward
+        self.output: OutputCapture | None = None
         self._trial = trial
         self._listener = listener
         self._turns: asyncio.Queue[tuple[Turn, asyncio.Future[TurnAnswered | TurnFailed]] | None] = asyncio.Queue()
@@ -218,12 +245,13 @@ class HostedSession:
         mocks = ToolMocks(case.mocks) if case.mocks else None
         trial = TrialContext(self._trial.number, self._trial.settings, mocks)
         try:
-            with running_trial(trial):
+            with running_trial(trial), capture_output(forward=self._forward) as self.output:
                 async with self._agent.session(case) as session:
                     self._opened.set()
                     while (request := await self._turns.get()) is not None:
                         turn, answer = request
-                        answer.set_result(await answer_turn(self._agent, session, case, turn, self._listener))
+                        result = await answer_turn(self._agent, session, case, turn, self._listener)
+                        answer.set_result(replace(result, printed=self.output.take()))
         except (SystemExit, KeyboardInterrupt) as error:  # would end the event loop
             raise portable_error(error) from error
 

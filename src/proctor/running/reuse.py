@@ -84,4 +84,5 @@ def conversation_result(stored: Trial) -> ConversationResult:
         spans=stored.spans,
         turns=None if stored.case.scenario is None else stored.case.turns,
         failed_turns=failed,
+        captured=replace(stored.captured, evaluators=""),
     )

@@ -71,6 +71,8 @@ class RunOptions:
     """Give each arm from git its own virtual environment, built from what its version requires."""
     keep_secrets: bool = False
     """Do not mask secrets in stored and reported answers, tool calls, prompts and errors."""
+    live_output: bool = False
+    """Show what agents and evaluators print while they run, and let them read from the terminal."""
     backoff: float = BACKOFF_SECONDS
     """Seconds before the first retry; doubled each time."""
     rate: float | None = None

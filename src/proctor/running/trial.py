@@ -11,6 +11,7 @@ from functools import partial
 from proctor.agents.agent import BaseAgent
 from proctor.agents.trial_context import TrialContext, current_trial
 from proctor.base.clock import Clock
+from proctor.base.output_capture import OutputCapture, capture_output
 from proctor.judging.cache import judged_afresh
 from proctor.results.masking import with_masked_note
 from proctor.results.score import Outcome, Score, Scores
@@ -63,11 +64,12 @@ class TrialRunner:
             return result_without_answer(planned, Outcome.SKIPPED, reason)
         if planned.suite.agent in self.unavailable:
             return result_without_answer(planned, Outcome.ERROR, self.unavailable[planned.suite.agent])
-        answer = await self._converse(planned)
-        self.problems[planned.position] = answer.lasting_problem
-        if planned.suite.suite.rerun_tools is not None and answer.outcome is None:
-            answer = await with_rerun_tools(answer, planned.case, planned.suite)
-        return await self._score(planned, answer, reused=False)
+        with capture_output(live=self.options.live_output) as output:
+            answer = await self._converse(planned)
+            self.problems[planned.position] = answer.lasting_problem
+            if planned.suite.suite.rerun_tools is not None and answer.outcome is None:
+                answer = await with_rerun_tools(answer, planned.case, planned.suite)
+        return await self._score(planned, with_output(answer, output), reused=False)
 
     def _why_skipped(self, planned: PlannedTrial) -> str | None:
         if planned.case.skip is not None:
@@ -111,12 +113,13 @@ class TrialRunner:
         suite = planned.suite
         if answer.outcome is not None:
             return trial_result(planned, answer, reused=reused, ended_early=True)
-        with contextlib.ExitStack() as stack:
+        with capture_output(live=self.options.live_output) as output, contextlib.ExitStack() as stack:
             if planned.case.mocks:
                 stack.enter_context(mocked_tools(planned.case))
             if self.scoring.fresh_for:
                 stack.enter_context(judged_afresh(f"{self.scoring.fresh_for} {planned.position}"))
             scores, notes = await score(planned, answer, self.scoring)
+        answer = replace(answer, captured=replace(answer.captured, evaluators=output.combined()))
         if reused:
             scores = with_masked_note(scores, answer.replies)
         warnings = (*notes.warnings, *([suite.not_reused_because] if suite.not_reused_because else []))
@@ -126,6 +129,13 @@ class TrialRunner:
         if done.outcome is Outcome.ERROR and notes.problems:
             self.problems[planned.position] = notes.problems[0]
         return trial_result(planned, done, scores, warnings, reused=reused)
+
+
+def with_output(answer: ConversationResult, output: OutputCapture) -> ConversationResult:
+    """The answer with what was printed, and a warning if the agent asked for input and went on without."""
+    refused = [f"the agent {problem}" for problem in dict.fromkeys(output.refused_reads)]
+    warnings = [problem for problem in refused if problem not in answer.reason]
+    return replace(answer, captured=output.result(), warnings=(*answer.warnings, *warnings))
 
 
 def trial_result(
@@ -155,6 +165,7 @@ def trial_result(
         reused=reused,
         ended_early=ended_early,
         arm=planned.suite.arm,
+        captured=answer.captured,
         spans=answer.spans,
     )
 

@@ -5,19 +5,22 @@ Proctor's own threads carry these along. `ThreadPoolExecutor.submit` does not, a
 tools in pools, so `submit` is replaced by one that runs the job in a copy of the caller's context. Outside a trial and
 a capture it only calls the original. `patching.py` says how this works together with the patches of other libraries.
 
-`Thread.start` is not patched. A thread of the application often serves many trials, and would belong to the wrong one.
-Code that starts threads for one trial uses `contextvars.copy_context().run`.
+A plain thread does not get the context. It often serves many trials, and would belong to the wrong one. Code that
+starts threads for one trial uses `contextvars.copy_context().run`. Only what a thread prints belongs to the trial that
+started it, as long as that runs.
 """
 
 from __future__ import annotations
 
 import contextvars
+import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from proctor.agents.trial_context import current_trial
-from proctor.tracing.patching import patch
+from proctor.base.output_capture import note_thread_starter
+from proctor.tracing.patching import call_before, patch
 from proctor.tracing.scope import SCOPE
 
 _PATCH_MARK = "__proctor_carries_context__"
@@ -26,6 +29,7 @@ _PATCH_MARK = "__proctor_carries_context__"
 def carry_context_into_pools() -> None:
     """Run jobs of thread pools in the trial or capture in which they are submitted, from now on."""
     patch(ThreadPoolExecutor, "submit", _submit_with_context, _PATCH_MARK)
+    patch(threading.Thread, "start", call_before(note_thread_starter), _PATCH_MARK)
 
 
 def _submit_with_context(original: Callable[..., Future[Any]]) -> Callable[..., Future[Any]]:

@@ -15,7 +15,7 @@ from proctor.cases.matchers import Equals, Ignore, Matcher, describe
 from proctor.cases.suite import Case, Expected, ExpectedCall, Turn
 from proctor.evaluators.evaluation import collapse
 from proctor.reporting.call_pairs import CallFit, CallPair, call_findings, pair_calls
-from proctor.reporting.explain import empty_answer_text, failure_locations
+from proctor.reporting.explain import empty_answer_text, failure_locations, output_tail
 from proctor.reporting.html.environment import pretty
 from proctor.reporting.html.run_view import NamedValue
 from proctor.reporting.wording import duration, judge_title, money
@@ -168,6 +168,8 @@ class TrialView:
     """The expected and the actual state after the last turn."""
     whole_scores: Sequence[ScoreView]
     """Scores of the whole conversation."""
+    printed: Sequence[tuple[str, str]] = ()
+    """What the agent and the evaluators printed and logged: the title and the end of each part."""
 
 
 def anchor(position: int) -> str:
@@ -195,6 +197,7 @@ def trial_view(trial: Trial, *, row: int = -1, limit: int | None = None) -> Tria
         is_conversation=several,
         state=_state(trial) if has_turns else None,
         whole_scores=whole,
+        printed=[(title, output_tail(text, len(text), limit)) for title, text in trial.captured.sections()],
     )
 
 

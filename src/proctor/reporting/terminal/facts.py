@@ -24,7 +24,7 @@ def print_facts(screen: Screen, facts: Sequence[Fact], detail: DetailLevel) -> N
         if len(fact.label) > column - 2:
             screen.line(label)
             label = " " * (INDENT + column)
-        for line in _text_lines(fact.text, room, detail.lines):
+        for line in _text_lines(fact, room, detail.lines):
             screen.line(label, line, hang=INDENT + column)
             label = " " * (INDENT + column)
 
@@ -47,11 +47,14 @@ def _stack_columns(facts: Sequence[Fact], room: int) -> list[Fact]:
     return stacked
 
 
-def _text_lines(text: str, room: int | None, limit: int) -> list[str]:
-    """The text in lines of at most `room` columns, cut after `limit` lines."""
+def _text_lines(fact: Fact, room: int | None, limit: int) -> list[str]:
+    """The text in lines of at most `room` columns, cut after `limit` lines, or before the last of them."""
+    text = fact.text
     lines = escape_control(text).expandtabs(4).split("\n")
     if room is not None:
         lines = [piece for line in lines for piece in fold(line, room)]
+    if len(lines) > limit and fact.ends_matter:
+        return ["...", *lines[-limit + 1 :]]
     if len(lines) > limit:
         lines = [*lines[:limit], truncation_note(text) or f"... ({plural(len(lines) - limit, 'more line')})"]
     return lines

@@ -49,12 +49,17 @@ if TYPE_CHECKING:
 
 
 def choose_terminal(
-    stream: TextIO, *, quiet: bool = False, verbose: bool = False, environ: Mapping[str, str] | None = None
+    stream: TextIO,
+    *,
+    quiet: bool = False,
+    verbose: bool = False,
+    plain: bool = False,
+    environ: Mapping[str, str] | None = None,
 ) -> Listener:
-    """A progress bar if the stream is a terminal that can show one, otherwise plain lines."""
+    """A progress bar if the stream is a terminal that can show one, otherwise (or if `plain`) lines."""
     environ = os.environ if environ is None else environ
     movable = is_terminal(stream) and supports_unicode(stream) and environ.get("TERM") != "dumb"
-    if movable and not quiet:
+    if movable and not quiet and not plain:
         return LiveTerminal(stream, verbose=verbose, environ=environ)
     return PlainTerminal(stream, quiet=quiet, verbose=verbose, environ=environ)
 

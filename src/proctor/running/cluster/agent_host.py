@@ -32,10 +32,11 @@ from proctor.agents.agent import BaseAgent
 from proctor.agents.resolve import resolve_agent
 from proctor.base.environment import environment_from
 from proctor.base.errors import ProctorError, one_line
+from proctor.base.output_capture import route_output
 from proctor.base.references import load_file
 from proctor.cases.suite import Suite
 from proctor.running.agent_lifecycle import STOP_SECONDS, try_step
-from proctor.running.remote_agent import HostedSession, Progress, TurnFailed, pack, unpack
+from proctor.running.remote_agent import HostedSession, Printed, Progress, TurnFailed, pack, unpack
 from proctor.tracing.instrumentation import instrument_clients
 from proctor.version import __version__
 
@@ -179,7 +180,11 @@ class AgentHost:
 
     async def progress(self, key: int) -> bytes:
         """The events of the current turn so far, packed."""
-        return pack([item for item in list(self._sessions[key].progress) if _is_picklable(item)])
+        hosted = self._sessions[key]
+        events = [item for item in list(hosted.progress) if _is_picklable(item)]
+        if hosted.session.output is not None:
+            events.append(Printed(hosted.session.output.take()))
+        return pack(events)
 
     async def close(self, key: int) -> bytes:
         """Close a session; returns the error or `None`, packed."""
@@ -220,7 +225,7 @@ class AgentHost:
     def _run_loop(self) -> None:
         asyncio.set_event_loop(self._loop)
         self._loop.call_soon(self._on_beat)
-        with instrument_clients():
+        with instrument_clients(), route_output():
             while True:
                 try:
                     self._loop.run_forever()
