@@ -233,7 +233,7 @@ def _request(
 
 
 def _shows_output(capture: bool | None) -> bool:
-    """Whether to show what is printed while the run goes on: in a test, pytest captures it and shows it for failures."""
+    """Whether to show what is printed during the run: in a test, pytest captures it and shows it for failures."""
     is_in_test = "PYTEST_CURRENT_TEST" in os.environ and "pytest" in sys.modules
     return is_in_test if capture is None else not capture
 

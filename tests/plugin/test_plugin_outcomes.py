@@ -492,17 +492,18 @@ CHATTY_SUITE = {
 }
 
 
+@pytest.mark.process
 def test_what_an_agent_prints_is_in_the_sections_of_its_own_test(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(test_chatty=CHATTY)
     pytester.path.joinpath("chatty.proctor.yaml").write_text(json.dumps(CHATTY_SUITE))
 
-    shown = pytester.runpytest("-q", "-p", "no:cacheprovider").stdout.str()
+    shown = pytester.runpytest_subprocess("-q", "-p", "no:cacheprovider").stdout.str()
     assert "Captured stdout call" in shown and "Captured stderr call" in shown and "Captured log call" in shown
     assert "printed bad" in shown and "to stderr bad" in shown and "logged bad" in shown
     assert "printed good" not in shown
     assert "printed inner" in shown and "in the test" in shown
     assert "printed asked" in shown
 
-    live = pytester.runpytest("-q", "-s", "-p", "no:cacheprovider", "chatty.proctor.yaml").stdout.str()
+    live = pytester.runpytest_subprocess("-q", "-s", "-p", "no:cacheprovider", "chatty.proctor.yaml").stdout.str()
     assert "printed bad" in live and "printed good" in live
     assert "Captured stdout" not in live

@@ -7,6 +7,11 @@ Each file is executed once per process, so that all references to it share its s
 `sys.modules`, so that its dataclasses and pydantic models can resolve their annotations. Python itself would do this
 under the name of the file, but two suites in two folders may both have a `tools.py`. So a file that is loaded by its
 path gets a unique module name, and while it is executed, `import tools` means the file next to it.
+
+A file with relative imports (`from .help import X`) is part of a package: of the folders above it that have an
+`__init__.py`, and of as many as its imports go up. It is loaded as a module of that package, with its own name, so that
+relative and absolute imports find the same modules. If another package has this name, an installed one or that of
+another suite, the package gets a unique name instead.
 """
 
 from __future__ import annotations
@@ -108,8 +113,11 @@ class _SourceLoader(SourceFileLoader):
 
 def load_file(path: Path) -> ModuleType:
     """The module of a Python file. The first call executes the file."""
-    name = f"_proctor_{path.stem}_{hashlib.blake2b(str(path).encode(), digest_size=6).hexdigest()}"
     with _LOAD_LOCK:
+        package = _package_of(path)
+        if package is not None:
+            return _load_from_package(path, package)
+        name = _unique_name(path.stem, path)
         if name in sys.modules:
             return sys.modules[name]
         spec = importlib.util.spec_from_file_location(name, path, loader=_SourceLoader(name, str(path)))
@@ -124,8 +132,135 @@ def load_file(path: Path) -> ModuleType:
             sys.modules.pop(name, None)
             if isinstance(error, (KeyboardInterrupt, GeneratorExit)):
                 raise
-            raise UsageError(f"{path}{_line_in(path, error)} could not be loaded: {one_line(error)}") from error
+            raise _not_loaded(path, error) from error
         return module
+
+
+def _unique_name(stem: str, path: Path) -> str:
+    return f"_proctor_{stem.replace('.', '_')}_{hashlib.blake2b(str(path).encode(), digest_size=6).hexdigest()}"
+
+
+def _not_loaded(path: Path, error: BaseException) -> UsageError:
+    return UsageError(f"{path}{_line_in(path, error)} could not be loaded: {one_line(error)}{_import_hint(error)}")
+
+
+def _import_hint(error: BaseException) -> str:
+    """What to write instead, if a module failed that was imported by its bare name and has relative imports."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if not isinstance(error, ImportError) or trace is None or trace.tb_frame.f_globals.get("__package__"):
+        return ""
+    file = Path(trace.tb_frame.f_code.co_filename)
+    if not _relative_levels(file):
+        return ""
+    return f"; {file.name} has relative imports, so import it as a part of its package: from .{file.stem} import ..."
+
+
+def _package_of(path: Path) -> list[Path] | None:
+    """The folders of the package that a file belongs to, outermost first; `None` if it has no relative imports."""
+    levels = _relative_levels(path)
+    if not levels:
+        return None
+    folders: list[Path] = []
+    folder = path.parent
+    while len(folders) < levels or (folder / "__init__.py").is_file():
+        if folder == folder.parent:
+            raise UsageError(f"{path} could not be loaded: its relative imports go above the top folder")
+        folders.insert(0, folder)
+        folder = folder.parent
+    return folders
+
+
+def _relative_levels(path: Path) -> int:
+    """How many folders the relative imports of a file go up, counted from 1 for its own folder; 0 without any."""
+    try:
+        nodes = ast.walk(parse_python(path))
+        return max((node.level for node in nodes if isinstance(node, ast.ImportFrom)), default=0)
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+        return 0  # loading it reports the problem
+
+
+def _load_from_package(path: Path, folders: list[Path]) -> ModuleType:
+    """The module of a file in a package. The first call executes the packages above it, and the file."""
+    root = folders[0].parent
+    top = _package_name(folders[0])
+    parts = [top, *(folder.name for folder in folders[1:])]
+    if path.stem == "__init__":
+        *parts, stem = parts
+    else:
+        stem = path.stem
+    if dotted := next((part for part in [*parts[1:], stem] if "." in part), None):
+        raise UsageError(f"{path} could not be loaded: a package cannot have a dot in its name, as {dotted!r} has")
+    name = ".".join([*parts, stem])
+    if name in sys.modules:
+        return sys.modules[name]
+    if str(root) not in sys.path:
+        sys.path.append(str(root))
+    importlib.invalidate_caches()
+    before = set(sys.modules)
+    try:
+        if top not in sys.modules:
+            _add_package(top, folders[0])
+        if parts:
+            importlib.import_module(".".join(parts))
+        return sys.modules.get(name) or _execute(name, path)
+    except BaseException as error:
+        for new in set(sys.modules) - before:
+            if new == top or new.startswith(f"{top}."):
+                del sys.modules[new]
+        if isinstance(error, (KeyboardInterrupt, GeneratorExit)):
+            raise
+        raise _not_loaded(path, error) from error
+    finally:
+        _SIBLINGS.setdefault(root, {}).update(
+            {other: module for other, module in _loaded_below(folders[0]).items() if not other.startswith("_proctor_")}
+        )
+
+
+def _package_name(folder: Path) -> str:
+    """The name of a package: that of its folder, or a unique one if something else has this name."""
+    name = folder.name
+    known = sys.modules.get(name)
+    if known is not None:
+        places = [Path(place) for place in getattr(known, "__path__", ())]
+        return name if folder in places else _unique_name(name, folder)
+    elsewhere = [place for place in sys.path if place and Path(place) not in (folder.parent, folder)]
+    if not name.isidentifier() or name in sys.stdlib_module_names:
+        return _unique_name(name, folder)
+    spec = importlib.machinery.PathFinder.find_spec(name, elsewhere)
+    is_taken = spec is not None and spec.origin is not None
+    return _unique_name(name, folder) if is_taken else name
+
+
+def _add_package(name: str, folder: Path) -> None:
+    """Import the package of a folder under this name; its `__init__.py` may be missing."""
+    file = folder / "__init__.py"
+    if file.is_file():
+        _execute(name, file)
+        return
+    spec = importlib.machinery.ModuleSpec(name, None, is_package=True)
+    spec.submodule_search_locations = [str(folder)]
+    sys.modules[name] = importlib.util.module_from_spec(spec)
+
+
+def _execute(name: str, path: Path) -> ModuleType:
+    """Execute a file of a package as the module of this name."""
+    places = [str(path.parent)] if path.stem == "__init__" else None
+    loader = _SourceLoader(name, str(path))
+    spec = importlib.util.spec_from_file_location(name, path, loader=loader, submodule_search_locations=places)
+    if spec is None or spec.loader is None:
+        raise UsageError(f"{path} cannot be loaded as Python")
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        sys.modules.pop(name, None)
+        raise
+    parent, _, own = name.rpartition(".")
+    if parent:
+        setattr(sys.modules[parent], own, module)
+    return module
 
 
 _SIBLINGS: dict[Path, dict[str, ModuleType]] = {}
