@@ -1,8 +1,8 @@
 """The pytest plugin: suites are collected like tests, and fixtures run agents in ordinary tests.
 
 pytest loads it in every run of an environment in which Proctor is installed, even if no agent is tested. Those runs
-must not become slower, so each hook and fixture here imports its modules when it is called: nothing else of Proctor is
-imported until a suite is collected or a fixture is used.
+must not become slower, so each hook and fixture here imports its modules when it is called. Besides the small part that
+watches for pending checks, nothing of Proctor is imported until a suite is collected or a fixture is used.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from proctor.plugin.pending_tests import MODES, PendingTests
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,9 +54,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="Reuse stored outputs of earlier sessions where agent and input are unchanged.",
     )
     group.addoption("--proctor-store", metavar="DIR", help="Folder for results (default: .proctor).")
+    group.addoption(
+        "--proctor-pending",
+        choices=MODES,
+        help="What a test is that needs a model or a person to decide: fail (default) or skip.",
+    )
     parser.addini("proctor_agent", "Agent for agent_runner and for suites without one.")
     parser.addini("proctor_suites", "Patterns of additional files to collect as suites.", type="args")
     parser.addini("proctor_reuse", "Always use --proctor-reuse.", type="bool", default=False)
+    parser.addini("proctor_pending", "The default of --proctor-pending: fail or skip.", default="fail")
     parser.addini("proctor_dataset", "Suites for the fixture evaluation_dataset.", type="args")
     parser.addini("proctor_aliases", "Packages that Proctor replaces: deepeval, pixie, holodeck.", type="args")
 
@@ -102,6 +110,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     _install_aliases(config)
+    config.pluginmanager.register(PendingTests(config), "proctor-pending")
     for line in MARKERS:
         config.addinivalue_line("markers", line)
     judge = config.getoption("proctor_judge")

@@ -315,7 +315,7 @@ def test_reports_show_a_waiting_score_as_such_and_never_as_a_pass(graded: Path, 
     proctor("show", "--json", "r.json", "--junit", "r.xml", "--html", "r.html")
 
     report = json.loads((graded / "r.json").read_text())
-    assert (report["verdict"]["outcome"], report["verdict"]["exit_code"]) == ("pending", 3)
+    assert (report["verdict"]["outcome"], report["verdict"]["exit_code"]) == ("inconclusive", 3)
     assert report["trials"][0]["scores"][0]["details"] == {"criteria": "It is kind."}
     assert report["trials"][0]["scores"][0]["value"] is None
     assert 'message="pending: tone needs grading: It is kind."' in (graded / "r.xml").read_text()

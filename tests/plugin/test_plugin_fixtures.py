@@ -107,7 +107,7 @@ def inputs_sent(project: pytest.Pytester) -> list[str]:
 def test_the_module_of_the_guide_runs_offline_with_the_output_of_the_guide(loan: pytest.Pytester) -> None:
     session = loan.runpytest("test_loan_advisor_agent.py", "-v", "-s")
 
-    session.assert_outcomes(passed=3, skipped=1)  # the rules leave the metrics of one answer open
+    assert session.parseoutcomes() == {"passed": 3, "pending": 1}  # the rules leave the metrics of one answer open
     session.stdout.fnmatch_lines(
         [
             "*Running test case: loan_calculation_basic",

@@ -100,8 +100,8 @@ def test_each_outcome_has_its_pytest_outcome(project: pytest.Pytester) -> None:
 
     session = project.runpytest("-rs")
 
-    session.assert_outcomes(passed=1, failed=2, errors=1, skipped=2)
-    session.stdout.fnmatch_lines(["*SKIPPED*pending: a person looks at it", "*SKIPPED*not yet"])
+    assert session.parseoutcomes() == {"passed": 1, "failed": 2, "errors": 1, "skipped": 1, "pending": 1}
+    session.stdout.fnmatch_lines(["PENDING faq.proctor.json::open - *", "*SKIPPED*not yet"])
 
 
 LOCKED_OUT = """
@@ -133,7 +133,7 @@ def test_a_session_whose_verdict_is_inconclusive_is_not_green(project: pytest.Py
     session = project.runpytest()
 
     assert session.ret == pytest.ExitCode.TESTS_FAILED
-    session.stdout.fnmatch_lines(["PENDING  *", "pytest fails: pending cases need a judge*"])
+    session.stdout.fnmatch_lines(["PENDING *unsure needs a grade*", "INCONCLUSIVE  *"])
 
 
 def test_a_failure_shows_input_answer_calls_and_reasons_without_s(project: pytest.Pytester) -> None:
@@ -204,7 +204,7 @@ def test_pytests_own_junit_report_agrees_and_has_scores_as_properties(project: p
 
     assert tags["right"] == ["system-out"] or tags["right"] == []
     assert [tags[name][0] for name in ("wrong", "raise", "unmeasured", "open", "later")] == [
-        "failure", "failure", "error", "skipped", "skipped",
+        "failure", "failure", "error", "failure", "skipped",
     ]  # fmt: skip
     assert right["proctor.outcome"] == "passed"
     assert any(name.startswith("proctor.score.") for name in right)

@@ -31,5 +31,12 @@ def test_no_heavy_package_is_loaded_and_nothing_is_printed(pytester: pytest.Pyte
 def test_the_options_are_listed_together_in_the_help(pytester: pytest.Pytester) -> None:
     result = subprocess.run([sys.executable, "-m", "pytest", "--help"], capture_output=True, text=True, check=True)
 
-    for option in ("--proctor-agent", "--proctor-judge", "--proctor-fast", "--proctor-reuse", "--proctor-store"):
+    for option in (
+        "--proctor-agent",
+        "--proctor-judge",
+        "--proctor-fast",
+        "--proctor-reuse",
+        "--proctor-store",
+        "--proctor-pending",
+    ):
         assert option in result.stdout

@@ -51,7 +51,7 @@ def test_there_is_one_testcase_per_trial_and_every_count_is_right() -> None:
 
 
 @pytest.mark.parametrize(
-    ("outcome", "tag"), [(FAILED, "failure"), (ERROR, "error"), (SKIPPED, "skipped"), (PENDING, "skipped")]
+    ("outcome", "tag"), [(FAILED, "failure"), (ERROR, "error"), (SKIPPED, "skipped"), (PENDING, "failure")]
 )
 def test_each_outcome_has_its_element(outcome: object, tag: str) -> None:
     case = tree(make_run([trial("a", outcome, "x", reason="because of that")])).find(".//testcase")

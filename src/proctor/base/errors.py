@@ -131,7 +131,7 @@ class JudgeFailed(ProctorError):
 
 
 class NeedsModel(JudgeFailed):
-    """An evaluator needs a judge with a model, and none is configured: an error, unless `fast` skips it."""
+    """A judge with a model is needed, and none is configured."""
 
 
 class BudgetSpent(JudgeFailed):

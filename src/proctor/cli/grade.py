@@ -148,7 +148,7 @@ def _conclude(book: Gradebook, done: int) -> int:
     verdict = book.verdict()
     left = f"{plural(len(book.pending), 'score')} left" if book.pending else "none left"
     say(f"{plural(done, 'score')} graded, {left}")
-    say(f"{verdict.outcome.value}: {verdict.reason}")
+    say(f"{verdict.word}: {verdict.reason}")
     return verdict.exit_code
 
 

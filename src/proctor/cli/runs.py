@@ -27,6 +27,7 @@ from proctor.results.run import Run, RunStatus
 from proctor.results.store.run_files import export_run, import_file, open_run
 from proctor.results.store.store import Store
 from proctor.results.suite_info import SuiteInfo, quarantine_to_json
+from proctor.results.verdict import verdict_word
 
 UNFINISHED = ("interrupted", "died", "running")
 
@@ -114,7 +115,7 @@ def _print_suite(stored: Store, suite: str, limit: int, as_json: bool) -> int:
         when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(run.run.started_at))
         scores = "  ".join(f"{name} {mean:.3f}" for name, mean in run.scores.items())
         agent = f"{run.agent} {run.agent_fingerprint[:8]}"
-        outcome = state if state in UNFINISHED else run.outcome
+        outcome = state if state in UNFINISHED else verdict_word(run.outcome)
         say(f"{run.run.id}  {when}  {outcome:<{widest}}  {rate:<{width}}  {scores}  {agent}")
     _print_trend(history)
     return 0
@@ -142,7 +143,7 @@ def _history_as_json(run: SuiteHistoryEntry) -> dict[str, object]:
         "started_at": run.run.started_at,
         "finished_at": run.run.finished_at,
         "status": run.run.status,
-        "outcome": run.outcome,
+        "outcome": verdict_word(run.outcome),
         "trials": run.trials,
         "planned": run.planned,
         "cases": run.cases,
@@ -156,7 +157,7 @@ def _history_as_json(run: SuiteHistoryEntry) -> dict[str, object]:
 
 def _state(row: Run) -> str:
     """The verdict, or the status of an unfinished run."""
-    return row.status if row.interrupted or row.stored_verdict is None else row.stored_verdict.outcome
+    return row.status if row.interrupted or row.stored_verdict is None else row.stored_verdict.word
 
 
 def _counts(row: Run, state: str) -> str:
@@ -179,13 +180,14 @@ def _line(row: Run, state: str, counts: str) -> str:
 def as_json_row(row: Run) -> dict[str, object]:
     """A run as JSON, without reading its trials."""
     names = ("counts", "planned", "rescored", "git")
+    verdict = row.stored_verdict
     return {
         "id": row.id,
         "name": row.name,
         "started_at": row.started_at,
         "finished_at": row.finished_at,
         "status": row.status,
-        "verdict": to_json(row.stored_verdict),
+        "verdict": None if verdict is None else {**to_json(verdict), "outcome": verdict.word},
         **{name: to_json(getattr(row, name)) for name in names},
         "suites": [_suite_as_json(info) for info in row.suites],
     }

@@ -10,6 +10,7 @@ from decimal import Decimal
 from typing import Any, Protocol, TypeAlias
 
 from proctor.base.json_data import UNSET, to_text
+from proctor.base.open_checks import Undecided
 from proctor.evaluators.evaluable import Evaluable as Evaluable
 from proctor.evaluators.evaluable import Exchange as Exchange
 from proctor.evaluators.evaluable import collapse as collapse
@@ -35,7 +36,7 @@ class NothingToCompare(Exception):
     """Raised by an evaluator if the case or the answer lacks what it needs. The outcome is `skipped`."""
 
 
-class EvaluationPending(Exception):
+class EvaluationPending(Undecided):
     """Raised by an evaluator that needs a grade from a person or an agent. The outcome is `pending`."""
 
     def __init__(self, reason: str = "", *, criteria: str = "") -> None:

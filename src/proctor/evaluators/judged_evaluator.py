@@ -68,6 +68,10 @@ class JudgeAbstained(EvaluationPending):
         super().__init__(message)
 
 
+class ModelMissing(JudgeAbstained, NeedsModel):
+    """The evaluator needs a judge with a model, and none is configured; pending like any other abstention."""
+
+
 def evaluator_timeout(timeout: float, waits: WaitTimer) -> NoVerdict:
     """The error for an evaluator that ran out of time, with the requests to its judge, their duration and cost."""
     why = f"; its requests to the judge took {format_requests(waits.requests)}" if waits.requests else ""
@@ -118,8 +122,9 @@ class JudgedEvaluator(ScoreSettings):
             try:
                 evaluation = await ask_panel(panel, threshold, partial(self._assess, evaluable), votes)
             except NeedsModel as error:
-                raise NeedsModel(
-                    f"{self._title()} needs a model; name one with --judge{_judge_hint()} ({error})"
+                raise ModelMissing(
+                    f"{self._title()} needs a model; name one with --judge{_judge_hint()} ({error})",
+                    _judge_details(panel, votes, calls),
                 ) from error
             except CannotTell as error:
                 if isinstance(error, NothingFound) and session.sources.skip_models:

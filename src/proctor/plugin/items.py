@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from proctor.base.errors import ProctorError
+from proctor.base.open_checks import record_open_check
 from proctor.cases.quarantine_file import is_expired
 from proctor.cases.suite import Case
 from proctor.plugin.settings import AGENT_HINT
@@ -22,8 +23,10 @@ from proctor.plugin.trial_output import (
     print_lines,
     terminal_symbols,
     tool_lines,
+    trial_text,
 )
 from proctor.reporting.terminal.screen import escape_control, escape_line
+from proctor.results.open_results import open_check_of
 from proctor.results.reasons import headline_reason, score_value
 from proctor.results.score import Outcome
 from proctor.results.trial import Trial
@@ -85,12 +88,11 @@ class TrialItem(pytest.Item):
         self._apply_quarantine(trial)
         if trial.outcome is Outcome.ERROR:
             raise TrialError(headline_reason(trial), trial)
-        if trial.outcome in (Outcome.SKIPPED, Outcome.PENDING):
-            words = [trial.outcome.value if trial.outcome is Outcome.PENDING else "", headline_reason(trial)]
-            raise pytest.skip.Exception(": ".join(filter(None, words)), _use_item_location=True)
+        if trial.outcome is Outcome.SKIPPED:
+            raise pytest.skip.Exception(headline_reason(trial), _use_item_location=True)
 
     def _apply_quarantine(self, trial: Trial) -> None:
-        """A failure or error in quarantine is an expected failure. After its date the item is an error in any case."""
+        """What does not pass in quarantine is an expected failure. After its date the item is an error in any case."""
         quarantine = self.planned.case.quarantine
         if quarantine is None:
             return
@@ -99,7 +101,7 @@ class TrialItem(pytest.Item):
             raise TrialError(
                 f"its quarantine has expired; fix the case and remove the quarantine, or extend it ({note})", trial
             )
-        if trial.outcome in (Outcome.FAILED, Outcome.ERROR):
+        if trial.outcome in (Outcome.FAILED, Outcome.ERROR, Outcome.PENDING):
             pytest.xfail(note)
 
     def runtest(self) -> None:
@@ -109,6 +111,9 @@ class TrialItem(pytest.Item):
             print_trial(self.trial)
         if self.trial.outcome is Outcome.FAILED:
             raise TrialFailed(self.trial)
+        if self.trial.outcome is Outcome.PENDING:
+            text = trial_text(self.trial, verbose=self.config.get_verbosity() > 0)
+            record_open_check(open_check_of([self.trial], text))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         error = excinfo.value

@@ -22,13 +22,17 @@ from proctor.base.event_loops import close_session_loops
 from proctor.base.json_data import canonical, to_json
 from proctor.cases.identity import TrialAddress
 from proctor.cases.suite import Suite
-from proctor.plugin.items import TrialItem
-from proctor.plugin.session_report import complete_report, is_inconclusive, print_summary
+from proctor.plugin.items import AgentlessItem, TrialItem
+from proctor.plugin.pending_tests import pending_mode
+from proctor.plugin.session_report import complete_report, print_summary
 from proctor.plugin.session_run import ProcessSummary, SessionRun, TrialKey
-from proctor.plugin.settings import SessionSettings
+from proctor.plugin.settings import AGENT_HINT, SessionSettings
 from proctor.plugin.startup import SESSION
 from proctor.plugin.trial_output import TrialError
+from proctor.reporting.terminal.screen import escape_line
+from proctor.reporting.wording import plural
 from proctor.results.run import Run
+from proctor.results.score import Outcome
 from proctor.results.trial import Trial
 from proctor.results.verdict import RunVerdict
 from proctor.running.assertions.agent_runner import AgentRun
@@ -62,6 +66,8 @@ class ProctorSession:
         self._result: tuple[Run, RunVerdict] | None = None
         self._problem = ""
         """Why the results could not be summarized."""
+        self._red_because = ""
+        """Why the session fails although no test did."""
         self._agents: dict[str, BaseAgent] = {}
         self._waiting: dict[str, dict[TrialAddress, PlannedTrial]] = {}
         """By suite: the trials of collected items that have not run yet, in the order of the items."""
@@ -111,6 +117,7 @@ class ProctorSession:
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Set the position of each trial and the number of trials of each suite, now that the selection is final."""
+        self.runs.without_agent = sum(isinstance(item, AgentlessItem) for item in session.items)
         by_suite: dict[tuple[Path | None, str], list[TrialItem]] = {}
         for position, item in enumerate(session.items):
             if isinstance(item, TrialItem):
@@ -152,16 +159,31 @@ class ProctorSession:
             self._result = self.runs.finish(self._summaries, self._note(session), interrupted=interrupted)
         except StoreError as error:
             self._problem = str(error)
-        if self._result is not None and is_inconclusive(self._result[1]) and session.exitstatus == pytest.ExitCode.OK:
-            # pytest shows a pending case as skipped, and a session of skipped tests is green: pending is not.
+        is_chosen = self.settings.options.fast or pending_mode(self.config) == "skip"
+        if session.exitstatus == pytest.ExitCode.OK and not is_chosen and (reason := self._no_result_because()):
+            # pytest is green if all tests are skipped or expected to fail; a suite of such cases is not.
+            self._red_because = f"pytest fails: {reason}; --proctor-pending=skip accepts that"
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         print_summary(terminalreporter, self._result, self._summaries, self.settings.folder, self._problem)
+        if self._red_because:
+            terminalreporter.write_line(escape_line(self._red_because), red=True)
 
     def pytest_unconfigure(self) -> None:
         self.runs.close(last=not self.settings.session.has_other_processes)
         close_session_loops()
+
+    def _no_result_because(self) -> str:
+        """Why no case of a suite has a result although no test failed; empty if there is one, or no suite was run."""
+        if self._result is not None:
+            verdict = self._result[1]
+            return "" if verdict.outcome is Outcome.PASSED else verdict.reason
+        without_agent = sum(summary.without_agent for summary in self._summaries)
+        terminal = self.config.pluginmanager.get_plugin("terminalreporter")
+        if not without_agent or terminal is None or any(terminal.stats.get(name) for name in ("passed", "xpassed")):
+            return ""
+        return f"{plural(without_agent, 'case')} had no agent, and nothing else passed; {AGENT_HINT}"
 
     def _note(self, session: pytest.Session) -> str:
         """Why not all trials ran, if that is known."""

@@ -15,7 +15,6 @@ from proctor.reporting.judge_report import judge_lines
 from proctor.reporting.terminal.screen import escape_line, escape_unencodable
 from proctor.reporting.wording import STYLES, counts_text, money, pass_rate_text, plural
 from proctor.results.run import Run
-from proctor.results.score import Outcome
 from proctor.results.verdict import RunVerdict, SuiteVerdict
 from proctor.running.assertions.agent_runner import AgentRun
 
@@ -52,9 +51,7 @@ def print_summary(
         lines += [(_totals(verdict), {}), *((text, {}) for text in _judge_lines(run))]
         lines += [(reused_line, {})] if reused_line else []
         lines += [(f"{plural(reruns, 'trial')} re-run by pytest; the last answer counts", {})] if reruns else []
-        lines += [(f"{verdict.outcome.upper()}  {verdict.reason}", _markup(verdict))]
-        if is_inconclusive(verdict):
-            lines += [("pytest fails: pending cases need a judge (--proctor-judge) or a person (proctor grade)", {})]
+        lines += [(str(verdict), _markup(verdict))]
         lines += [(f"saved to {folder}; show again: proctor show {run.id}", {})]
     elif reused_line:
         lines.append((reused_line, {}))
@@ -65,11 +62,6 @@ def print_summary(
     encoding = getattr(terminal._tw._file, "encoding", None)
     for text, markup in lines:
         terminal.line(escape_unencodable(escape_line(text), encoding), **markup)
-
-
-def is_inconclusive(verdict: RunVerdict) -> bool:
-    """Whether the verdict depends on pending scores, so that the session must not pass."""
-    return verdict.outcome is Outcome.PENDING
 
 
 def _count_reused(summaries: Sequence[ProcessSummary]) -> int:

@@ -60,6 +60,8 @@ class ProcessSummary:
     """The number of trials that were replaced because pytest re-ran their test."""
     planned: Mapping[str, Sequence[Sequence[str | int]]] = field(default_factory=dict)
     """Per suite, the trials that the process asked for: the id of the case and the number of the trial."""
+    without_agent: int = 0
+    """The number of cases that were skipped because their suite has no agent."""
 
 
 class SessionRun:
@@ -81,6 +83,8 @@ class SessionRun:
         self._notes: list[str] = []
         self._problems = CommonProblems()
         self._rerun_trials = 0
+        self.without_agent = 0
+        """The number of collected cases whose suite has no agent."""
 
     def plan(self, suite: Suite, agent: Any) -> Plan:
         """The trials of a suite, ready to run; raises `InvalidSuite` with every problem."""
@@ -127,7 +131,13 @@ class SessionRun:
         suites = tuple(to_json(item.info) for item in self._suites.values())
         planned = {name: sorted(trials) for name, trials in self._planned.items()}
         return ProcessSummary(
-            suites, sorted(self.answers.reused), tuple(self._notes), self._has_run_trials, self._rerun_trials, planned
+            suites,
+            sorted(self.answers.reused),
+            tuple(self._notes),
+            self._has_run_trials,
+            self._rerun_trials,
+            planned,
+            self.without_agent,
         )
 
     def finish(

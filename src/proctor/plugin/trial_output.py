@@ -40,9 +40,13 @@ class TrialError(Exception):
 
 def failure_text(error: TrialFailed | TrialError, *, verbose: bool) -> str:
     """The details of a failed trial or an error, for the terminal and for JUnit."""
-    trial = error.trial
-    if trial is None:
+    if error.trial is None:
         return f"{ERROR_NOTE}\n{escape_control(str(error))}\n"
+    return trial_text(error.trial, verbose=verbose)
+
+
+def trial_text(trial: Trial, *, verbose: bool) -> str:
+    """The details of a trial that did not pass."""
     lines = [trial_title(trial)]
     if trial.outcome is Outcome.ERROR:
         lines.append(ERROR_NOTE)

@@ -21,7 +21,7 @@ from proctor.results.run import Run
 from proctor.results.score import Outcome, ScoreRow
 from proctor.results.statistics import Estimate, estimate, mean
 from proctor.results.trial import TrialSummary
-from proctor.results.verdict import CaseVerdict, RunVerdict
+from proctor.results.verdict import CaseVerdict, RunVerdict, verdict_word
 
 MAX_LISTED_CASES = 10
 
@@ -134,6 +134,7 @@ def analyze(run: Run, verdict: RunVerdict) -> Analysis:
 def analysis_data(analysis: Analysis) -> dict[str, Json]:
     """The analysis as JSON."""
     data = to_json(analysis)
+    data["outcome"] = verdict_word(analysis.outcome)
     return {**data, "dearest": data["most_expensive"]}  # "dearest": the name of earlier releases
 
 
@@ -235,7 +236,7 @@ MAX_CAUSES = 20
 def write_markdown(analysis: Analysis, out: TextIO) -> None:
     """Write the whole analysis."""
     out.write(f"# Analysis of run {inline(analysis.run)}\n\n")
-    out.write(f"**{analysis.outcome.value.upper()}**: {inline(analysis.reason)}\n\n")
+    out.write(f"**{verdict_word(analysis.outcome).upper()}**: {inline(analysis.reason)}\n\n")
     named = len(analysis.suites) > 1
     _write_totals(analysis.totals, out)
     _write_causes(analysis, named, out)

@@ -66,7 +66,7 @@ def run_data(run: Run) -> dict[str, Json]:
 
 def verdict_data(verdict: RunVerdict) -> dict[str, Json]:
     return {
-        "outcome": verdict.outcome.value,
+        "outcome": verdict.word,
         "reason": verdict.reason,
         "exit_code": verdict.exit_code,
         "counts": {outcome.value: count for outcome, count in verdict.counts.items()},
@@ -90,7 +90,7 @@ def suite_data(info: SuiteInfo, verdict: SuiteVerdict) -> dict[str, Json]:
         "planned": info.planned,
         "quarantined": [quarantine_to_json(item) for item in info.quarantined],
         "verdict": {
-            "outcome": verdict.outcome.value,
+            "outcome": verdict.word,
             "reason": verdict.reason,
             "counts": {outcome.value: count for outcome, count in verdict.counts.items()},
             "pass_rate": _estimate(verdict.pass_rate),

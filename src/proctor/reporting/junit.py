@@ -24,7 +24,8 @@ from proctor.results.trial import Trial
 from proctor.results.verdict import RunVerdict, SuiteVerdict
 
 _ILLEGAL = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_TAGS = {Outcome.FAILED: "failure", Outcome.ERROR: "error", Outcome.SKIPPED: "skipped", Outcome.PENDING: "skipped"}
+_TAGS = {Outcome.FAILED: "failure", Outcome.ERROR: "error", Outcome.SKIPPED: "skipped", Outcome.PENDING: "failure"}
+"""JUnit has no word for pending. A skip would be green, so it is a failure of the type `pending`, as in pytest."""
 
 
 def write(run: Run, verdict: RunVerdict, out: TextIO) -> None:
@@ -70,9 +71,9 @@ def _open_suite(run: Run, info: SuiteInfo, suite_verdict: SuiteVerdict, index: i
         "timestamp": _timestamp(run.started_at),
         "hostname": "localhost",
         "tests": str(counts.total() + besides),
-        "failures": str(counts[Outcome.FAILED] + besides),
+        "failures": str(counts[Outcome.FAILED] + counts[Outcome.PENDING] + besides),
         "errors": str(counts[Outcome.ERROR]),
-        "skipped": str(counts[Outcome.SKIPPED] + counts[Outcome.PENDING]),
+        "skipped": str(counts[Outcome.SKIPPED]),
         "time": _seconds(milliseconds),
     }
     out.write(f"  <testsuite{_attributes(attributes)}>\n    <properties>\n")
@@ -86,15 +87,15 @@ def _passed_case_ids(suite_verdict: SuiteVerdict) -> set[str]:
 
 
 def _counts_as_passed(outcome: Outcome, case_id: str, passed: set[str]) -> bool:
-    """Whether a trial passed, or failed although its case passed: by the mean, or because of other trials."""
-    return outcome is Outcome.PASSED or (case_id in passed and outcome in (Outcome.FAILED, Outcome.ERROR))
+    """Whether a trial passed, or did not although its case passed: by the mean, or because of other trials."""
+    return outcome is Outcome.PASSED or (case_id in passed and outcome is not Outcome.SKIPPED)
 
 
 def _properties(run: Run, info: SuiteInfo, suite_verdict: SuiteVerdict) -> list[tuple[str, str]]:
     properties = [
         ("proctor.run", run.id),
         ("proctor.agent", info.agent),
-        ("proctor.verdict", f"{suite_verdict.outcome.value}: {suite_verdict.reason}"),
+        ("proctor.verdict", f"{suite_verdict.word}: {suite_verdict.reason}"),
     ]
     if suite_verdict.pass_rate is not None:
         properties.append(("proctor.pass_rate", str(suite_verdict.pass_rate)))
@@ -132,7 +133,10 @@ def _write_trial(trial: Trial, out: TextIO, printed: list[str], *, passes: bool)
         parts = [part for part in (trial.outcome.value, headline_reason(trial)) if part]
         out.write(f"      <skipped{_attributes({'message': ': '.join(parts)})}/>\n")
     else:
-        inner = {"type": trial.outcome.value, "message": headline_reason(trial) or trial.outcome.value}
+        reason = headline_reason(trial)
+        if trial.outcome is Outcome.PENDING:
+            reason = f"pending: {reason}"
+        inner = {"type": trial.outcome.value, "message": reason or trial.outcome.value}
         printed.extend(
             f"----- {title} of {trial_name(trial.case.id, trial.number)} -----\n{text.rstrip()}\n"
             for title, text in trial.captured.sections()

@@ -49,6 +49,8 @@ OUTCOME_STYLES = {
 LABELS = {outcome: style.label for outcome, style in OUTCOME_STYLES.items()}
 STYLES = {outcome: style.style for outcome, style in OUTCOME_STYLES.items()}
 BADGES = {outcome: style.badge for outcome, style in OUTCOME_STYLES.items()}
+VERDICT_BADGES = BADGES | {Outcome.PENDING: "⏳ INCONCLUSIVE"}
+"""Of a suite or a run, in Markdown."""
 NOUNS = {Outcome.ERROR: ("error", "errors")}
 
 

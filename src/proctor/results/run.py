@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, TextIO
 from proctor.base.deprecation import renamed_fields
 from proctor.base.git import GitState
 from proctor.base.json_data import Json
+from proctor.base.open_checks import record_open_check
 from proctor.cases.identity import CaseAddress
 from proctor.cases.mappings import EvaluatorLike, JudgeLike
 from proctor.cases.suite import Criteria, Suite
 from proctor.cases.threshold import passes
 from proctor.evaluators.evaluation import Evaluation
 from proctor.results.case_result import CaseResult, CaseResults
+from proctor.results.open_results import open_check_of
 from proctor.results.score import Outcome
 from proctor.results.statistics import Rate, evaluator_summaries
 from proctor.results.suite_info import SuiteInfo
@@ -135,8 +137,13 @@ class Run:
 
     @property
     def outcome(self) -> Outcome:
-        """Whether the run passed, failed, ended in errors or is pending."""
+        """The verdict as the outcome of a case would be: `pending` if the run is inconclusive."""
         return self.verdict.outcome
+
+    @property
+    def is_inconclusive(self) -> bool:
+        """Whether pending scores leave the verdict open."""
+        return self.outcome is Outcome.PENDING
 
     @property
     def passed(self) -> bool:
@@ -282,7 +289,7 @@ class Run:
         others = [case.id for case in self.cases if case.outcome not in (Outcome.PASSED, Outcome.SKIPPED)]
         more = f" and {len(others) - MAX_NAMES_IN_REPR} more" if len(others) > MAX_NAMES_IN_REPR else ""
         listed = f"; not passed: {', '.join(others[:MAX_NAMES_IN_REPR])}{more}" if others else ""
-        return f"<Run {names}: {self.outcome.value}, {self.reason}{listed}>"
+        return f"<Run {names}: {self.verdict.word}, {self.reason}{listed}>"
 
     def __str__(self) -> str:
         """What `print` writes."""
@@ -303,13 +310,18 @@ class Run:
     def assert_passed(self) -> None:
         """Raise `AssertionError` unless the run passed, with the story of each case that did not pass.
 
+        If the run is inconclusive, a test of pytest goes on and is pending at its end. Elsewhere this raises.
+
         >>> proctor.run("shop.yaml", agent="oracle").assert_passed()
         """
         __tracebackhide__ = True
         if not self.passed:
             from proctor.reporting.failed_run import failure_message  # reporting builds on results
 
-            raise AssertionError(failure_message(self))
+            message = failure_message(self)
+            pending = [trial for case in self.pending for trial in case.trials] if self.is_inconclusive else []
+            if not pending or not record_open_check(open_check_of(pending, message)):
+                raise AssertionError(message)
 
     def rescore(self, *, evaluators: Sequence[EvaluatorLike] | None = None, judge: JudgeLike | None = None) -> Run:
         """Score the same answers again, with other evaluators or another judge. Asks no agent; stores nothing.

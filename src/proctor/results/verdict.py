@@ -41,6 +41,12 @@ PASSED, FAILED, ERROR, SKIPPED, PENDING = Outcome
 EXIT_CODES = {PASSED: 0, FAILED: 1, PENDING: 3, ERROR: 4, SKIPPED: 4}
 INTERRUPTED = 130
 
+
+def verdict_word(outcome: Outcome) -> str:
+    """The word for the verdict on a suite or a run: a run that depends on pending scores is inconclusive."""
+    return "inconclusive" if outcome is PENDING else outcome.value
+
+
 NOTHING_SCORES = "nothing scores this case"
 
 
@@ -84,6 +90,11 @@ class SuiteVerdict:
     reliability: tuple[Reliability, ...] = ()
     """The same for every number of trials up to the repeats; empty without repeats."""
 
+    @property
+    def word(self) -> str:
+        """`passed`, `failed`, `inconclusive`, `error`, or `skipped` if every case was."""
+        return verdict_word(self.outcome)
+
 
 @dataclass(frozen=True, slots=True)
 class RunVerdict:
@@ -102,7 +113,12 @@ class RunVerdict:
 
     def __str__(self) -> str:
         """One line, such as `FAILED  1 of 2 cases passed`."""
-        return f"{self.outcome.value.upper()}  {self.reason}"
+        return f"{self.word.upper()}  {self.reason}"
+
+    @property
+    def word(self) -> str:
+        """`passed`, `failed`, `inconclusive` or `error`."""
+        return verdict_word(self.outcome)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +128,10 @@ class StoredVerdict:
     outcome: Outcome
     reason: str = ""
     exit_code: int | None = None
+
+    @property
+    def word(self) -> str:
+        return verdict_word(self.outcome)
 
 
 def trial_outcome(scores: Sequence[Score], criteria: Criteria) -> tuple[Outcome, str]:
@@ -372,7 +392,7 @@ def _recoverable(counts: Mapping[Outcome, int], info: SuiteInfo, missing: int) -
     return 0 if info.criteria.trials == "all" else min(counts[FAILED], missing)
 
 
-_SEVERAL = {FAILED: "failed", ERROR: "ended in errors", PENDING: "are pending"}
+_SEVERAL = {FAILED: "failed", ERROR: "ended in errors", PENDING: "are inconclusive"}
 
 
 def deciding_suites(infos: Sequence[SuiteInfo]) -> set[str]:

@@ -12,7 +12,7 @@ from proctor.reporting.html.run_view import Dot, ScoreCell, agents_text, score_c
 from proctor.reporting.wording import OUTCOME_STYLES, duration, money, plural
 from proctor.results.run import Run, RunStatus
 from proctor.results.score import Outcome
-from proctor.results.verdict import CaseVerdict
+from proctor.results.verdict import CaseVerdict, verdict_word
 from proctor.viewer.cases import (
     CASES_PER_PAGE,
     GROUPS,
@@ -170,7 +170,7 @@ def _head(source: Source, row: Run, run: RunCases) -> Head:
     pending = sum(item.outcomes[Outcome.PENDING] for item in run.totals.suites.values())
     return Head(
         outcome=outcome,
-        title=verdict.value.capitalize() if verdict else state.word.capitalize(),
+        title=verdict_word(verdict).capitalize() if verdict else state.word.capitalize(),
         symbol=OUTCOME_STYLES[verdict].symbol if verdict else "●" if state.is_running else "◼",
         reason=_reason(row),
         progress=None if row.status is RunStatus.FINISHED else run_progress(source, row),

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import copy
+import math
+import pickle
+
 import pytest
 
 from proctor import Evaluable, assert_pass_sync
+from proctor.base.open_checks import collect_open_checks, headline
 from proctor.cases.suite import NamedData
 from proctor.compat.deepeval import assert_test, evaluate
 from proctor.compat.deepeval.metrics import FaithfulnessMetric, KeywordsMetric
 from proctor.compat.deepeval.test_case import LLMTestCase
 from proctor.evaluators.retrieval import Faithfulness
-from proctor.running.assertions.score_matrix import Inconclusive
 
 OPEN = LLMTestCase(
     input="How long do refunds take?",
@@ -24,16 +28,29 @@ WRONG = LLMTestCase(
 )
 
 
-def test_a_metric_has_no_score_and_is_pending() -> None:
+def test_a_metric_is_pending_and_its_score_meets_no_condition() -> None:
     metric = FaithfulnessMetric(threshold=0.7)
-    assert metric.measure(OPEN) is None
-    assert (metric.score, metric.success, metric.error, metric.pending) == (None, None, None, True)
+    score = metric.measure(OPEN)
+    assert (metric.success, metric.is_successful(), metric.error, metric.pending) == (None, None, None, True)
     assert "cannot decide" in (metric.reason or "")
+    assert isinstance(score, float)
+    with collect_open_checks() as checks:
+        assert [score >= 0.7, score > 0.7, score < 0.3, score <= 0.3, score == 1.0] == [False] * 5
+    assert headline(checks) == "Faithfulness needs a model"
 
 
-def test_a_test_of_pytest_is_skipped_with_the_reason() -> None:
-    with pytest.raises(pytest.skip.Exception, match=r"pending: .*cannot decide"):
+def test_arithmetic_and_copies_of_a_pending_score_are_pending() -> None:
+    score = FaithfulnessMetric().measure(OPEN)
+    results = [score + 1, 1 + score, sum([0.5, score]) / 2, -score, round(score, 2), copy.deepcopy(score)]
+    results.append(pickle.loads(pickle.dumps(score)))
+    assert all(math.isnan(result) and type(result) is type(score) for result in results)
+
+
+def test_a_test_of_pytest_goes_on() -> None:
+    with collect_open_checks() as checks:
         assert_test(OPEN, [FaithfulnessMetric(), KeywordsMetric(any_of=["days"])])
+    assert headline(checks) == "Faithfulness needs a model"
+    assert "cannot decide" in checks[0].details
 
 
 def test_what_failed_fails_whatever_is_open() -> None:
@@ -43,23 +60,18 @@ def test_what_failed_fails_whatever_is_open() -> None:
         assert_test(WRONG, [FaithfulnessMetric()])
 
 
-def test_outside_of_pytest_it_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("PYTEST_CURRENT_TEST")
-    with pytest.warns(Inconclusive, match="cannot decide"):
-        assert_test(OPEN, [FaithfulnessMetric()])
-
-
 def test_evaluate_says_neither_pass_nor_fail(capsys: pytest.CaptureFixture[str]) -> None:
     (result,) = evaluate([OPEN], [FaithfulnessMetric()]).test_results
     assert result.success is None
     assert "PEND" in capsys.readouterr().out
 
 
-def test_assert_pass_is_inconclusive_and_no_failure() -> None:
+def test_assert_pass_is_pending_and_no_failure() -> None:
     seen = Evaluable(
         eval_input=(NamedData("input", OPEN.input),),
         eval_output=(NamedData("output", OPEN.actual_output),),
         retrieval_context=("Refunds take 5 days.",),
     )
-    with pytest.raises(pytest.skip.Exception, match="cannot decide"):
+    with collect_open_checks() as checks:
         assert_pass_sync(lambda question: "", [OPEN.input], [Faithfulness()], evaluables=[seen])
+    assert headline(checks) == "Faithfulness needs a model"

@@ -226,11 +226,13 @@ def test_what_could_not_fail_or_cannot_be_measured_is_refused(cases: Any, metric
         evaluate(cases, metrics)
 
 
-def test_where_an_event_loop_runs_the_asynchronous_form_is_for() -> None:
+def test_the_synchronous_form_works_inside_an_event_loop_too() -> None:
     async def inside() -> None:
         await d.a_assert_test(case("long enough"), [Length()])
-        with pytest.raises(RuntimeError, match="await"):
-            assert_test(case("long enough"), [Length()])
+        assert_test(case("long enough"), [Length()])
+        with pytest.raises(AssertionError):
+            assert_test(case(""), [Length()])
+        assert [result.success for result in d.evaluate([case("long enough")], [Length()]).test_results] == [True]
 
     asyncio.run(inside())
 

@@ -9,7 +9,6 @@ import pytest
 from pydantic import BaseModel, ValidationError
 
 import proctor.compat.deepeval as d
-from proctor.base.errors import JudgeFailed
 from proctor.compat.deepeval import LLMTestCase, ToolCall
 
 PAYMENT = {"monthly_payment": 1498.54, "loan_amount": 50000, "annual_interest_rate": 0.05}
@@ -165,9 +164,9 @@ def test_an_earlier_verdict_is_forgotten() -> None:
 def test_criteria_need_a_model_and_say_so_when_they_are_asked_and_not_before() -> None:
     metric = d.GEval(name="Polite", criteria="be polite", evaluation_params=[d.LLMTestCaseParams.ACTUAL_OUTPUT])
     assert metric.__name__ == "Polite (GEval)"
-    with pytest.raises(JudgeFailed, match="needs a model"):
-        metric.measure(case())
-    assert "PROCTOR_JUDGE" in str(metric.error)
+    metric.measure(case())
+    assert (metric.pending, metric.success, metric.error) == (True, None, None)
+    assert "needs a model; set one with model=, PROCTOR_JUDGE or" in str(metric.reason)
 
 
 @pytest.mark.parametrize("model", [3, object(), ["gpt"]])

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
+from proctor.base import open_checks
+from proctor.base.open_checks import collect_open_checks, headline
 from proctor.cases.suite import NamedData
 from proctor.evaluators.evaluation import Evaluable, Evaluation, EvaluationPending, NothingToCompare
 from proctor.results.run import ScoreThreshold
@@ -54,6 +57,16 @@ async def exits(evaluable: Evaluable) -> None:
 
 async def cancels(evaluable: Evaluable) -> None:
     raise asyncio.CancelledError
+
+
+@contextlib.contextmanager
+def outside_of_tests() -> Iterator[None]:
+    """As in a script: nothing collects checks without a result."""
+    outer, open_checks._collections = open_checks._collections, []
+    try:
+        yield
+    finally:
+        open_checks._collections = outer
 
 
 def failure(
@@ -190,10 +203,22 @@ def test_an_input_with_nothing_but_skips_does_not_pass() -> None:
     assert str(failure([1], [skips])).startswith("Fail: nothing was scored")
 
 
-def test_what_is_pending_does_not_pass() -> None:
-    error = failure([1], [fine, waits])
-    assert "pending:\n  input 1 (1): waits: a person has yet to look" in str(error)
+def test_what_is_pending_leaves_the_test_pending() -> None:
+    with collect_open_checks() as checks:
+        assert_pass_sync(echo, [1], [fine, waits])
+    [check] = checks
+    assert headline([check]) == "waits needs a grade"
+    assert "pending:\n  input 1 (1): waits: a person has yet to look" in check.details
+
+
+def test_what_failed_fails_whatever_is_pending() -> None:
+    error = failure([0], [score, waits])
     assert error.results[0][1].details == {"outcome": "pending"}
+
+
+def test_what_is_pending_raises_where_no_test_runs() -> None:
+    with outside_of_tests():
+        failure([1], [fine, waits])
 
 
 def test_criteria_of_ones_own_get_the_whole_matrix_and_have_the_word() -> None:
@@ -210,7 +235,7 @@ def test_criteria_of_ones_own_get_the_whole_matrix_and_have_the_word() -> None:
     assert error.results == given[-1]
 
 
-@pytest.mark.parametrize("evaluator", [breaks, waits, skips])
+@pytest.mark.parametrize("evaluator", [breaks, skips])
 @pytest.mark.parametrize(
     "criteria",
     [

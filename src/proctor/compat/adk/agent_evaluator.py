@@ -19,6 +19,7 @@ from proctor.base.documents import Document
 from proctor.base.errors import UsageError
 from proctor.base.event_loops import sync_version
 from proctor.base.json_data import Json
+from proctor.base.open_checks import record_open_check
 from proctor.base.source import read_text
 from proctor.cases.suite import Settings, Suite
 from proctor.cases.threshold import passes
@@ -30,6 +31,7 @@ from proctor.compat.adk.test_config import ADK_PYTHON, DEFAULT_CRITERIA, read_co
 from proctor.reporting.explain import FULL, as_text, explain, shorten
 from proctor.reporting.tables import append
 from proctor.reporting.terminal.screen import escape_control, escape_unencodable
+from proctor.results.open_results import open_check_of
 from proctor.results.run import Run
 from proctor.results.score import Outcome, Score
 from proctor.results.suite_info import SuiteInfo
@@ -209,7 +211,10 @@ def _one_agent(agent: Any, agent_module: Any) -> Any:
 
 
 async def _evaluate(suites: list[Suite], agent: Any, options: _Options) -> Run:
-    """Run the suites and raise `AgentEvaluationFailed` unless they pass."""
+    """Run the suites and raise `AgentEvaluationFailed` unless they pass.
+
+    If the run is inconclusive, a test of pytest goes on and is pending at its end.
+    """
     __tracebackhide__ = True  # the message says what failed; our stack frames do not
     if options.app_name is not None:
         suites = [with_app_name(suite, options.app_name) for suite in suites]
@@ -231,8 +236,10 @@ async def _evaluate(suites: list[Suite], agent: Any, options: _Options) -> Run:
         append(run, Path(options.output_file))
     for message in skipped_criteria(run):
         warnings.warn(message, UserWarning, stacklevel=3)
-    if verdict.outcome != "passed":
-        raise AgentEvaluationFailed(list_failures(run, verdict), run)
+    if verdict.outcome is not Outcome.PASSED:
+        failure = AgentEvaluationFailed(list_failures(run, verdict), run)
+        if not run.is_inconclusive or not record_open_check(open_check_of(run.trials, str(failure))):
+            raise failure
     return run
 
 

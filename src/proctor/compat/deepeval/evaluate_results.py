@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
+from proctor.base.open_checks import OpenCheck
 from proctor.compat.deepeval.metric_base import to_evaluable
 from proctor.compat.deepeval.test_case import ConversationalTestCase, LLMTestCase, ToolCall, Turn
 from proctor.evaluators.evaluation import Evaluable
@@ -20,8 +21,9 @@ class MetricData:
     name: str
     threshold: float | None
     success: bool | None
-    """None if there is no result: nothing to measure, or no threshold."""
+    """None if there is no result: nothing to measure, pending, or no threshold."""
     score: float | None = None
+    """A `PendingScore` if it is pending: no comparison with a number holds."""
     reason: str | None = None
     strict_mode: bool = False
     evaluation_model: str | None = None
@@ -32,7 +34,9 @@ class MetricData:
     flaky: bool = False
     """Whether it is only reported and never fails a test case."""
     pending: bool = False
-    """Whether it was skipped because the judge cannot tell."""
+    """Whether the judge cannot tell, so that a model or a person must decide."""
+    evaluator: str = ""
+    """The evaluator behind the metric."""
 
     def __str__(self) -> str:
         if self.error is not None:
@@ -141,6 +145,12 @@ def case_success(metrics: list[MetricData], errors: ErrorConfig) -> bool | None:
     if any(data.pending for data in deciding) and all(successes) and not broken:
         return None
     return bool(successes) and all(successes) and not broken
+
+
+def open_check(metrics: Iterable[MetricData], details: str) -> OpenCheck | None:
+    """The pending metrics that decide, as a check without a result; None if there are none."""
+    names = tuple(dict.fromkeys(data.evaluator or data.name for data in metrics if data.pending and not data.flaky))
+    return OpenCheck(names, "model", details) if names else None
 
 
 def case_summary(case: Any) -> str:

@@ -6,6 +6,8 @@ import asyncio
 import contextlib
 import copy
 import dataclasses
+import functools
+import math
 import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from proctor.base.errors import one_line
-from proctor.base.event_loops import run_in_session_loop, sync_version
 from proctor.base.json_data import Json, to_json, to_text
+from proctor.base.open_checks import OpenCheck, record_open_check
 from proctor.base.threads import run_in_thread
 from proctor.compat.deepeval.evaluate_results import (
     AsyncConfig,
@@ -26,9 +28,18 @@ from proctor.compat.deepeval.evaluate_results import (
     TestResult,
     case_success,
     case_summary,
+    open_check,
 )
 from proctor.compat.deepeval.goldens import Golden
-from proctor.compat.deepeval.metric_base import BaseMetric, MissingTestCaseParamsError, skipped_test
+from proctor.compat.deepeval.metric_base import (
+    BaseMetric,
+    MissingTestCaseParamsError,
+    PendingScore,
+    collect_pending_metrics,
+    evaluator_name,
+    run_from_sync,
+    skipped_test,
+)
 from proctor.compat.deepeval.test_case import ConversationalTestCase, LLMTestCase
 from proctor.compat.deepeval.tracing import case_from_trace, collect_reports
 from proctor.judging.judge import JudgeCallStore
@@ -37,7 +48,6 @@ from proctor.judging.session import current_session, judge_session
 from proctor.reporting.terminal.screen import escape_control, escape_unencodable
 from proctor.results.store.judge_cache import StoredJudgeCalls
 from proctor.results.store.store import STORE_FOLDER, Store
-from proctor.running.assertions.score_matrix import report_inconclusive
 from proctor.tracing.capture import capture_traces
 
 DEFAULT_ASYNC, DEFAULT_DISPLAY, DEFAULT_ERRORS = AsyncConfig(), DisplayConfig(), ErrorConfig()
@@ -113,8 +123,11 @@ async def a_assert_test(
     *,
     error_config: ErrorConfig = DEFAULT_ERRORS,
 ) -> None:
-    """Raise `AssertionError` if a metric fails or breaks; the message separates failures from errors."""
-    _raise_unless_passed(test_case, *await _measure_case(test_case, metrics, run_async, error_config))
+    """Raise `AssertionError` if a metric fails or breaks; the message separates failures from errors.
+
+    If a metric is pending and none failed, a test of pytest goes on and is pending at its end. Elsewhere it raises.
+    """
+    _raise_unless_passed(test_case, await _measure_case(test_case, metrics, run_async, error_config))
 
 
 def assert_test(
@@ -124,31 +137,50 @@ def assert_test(
     *,
     error_config: ErrorConfig = DEFAULT_ERRORS,
 ) -> None:
-    """`a_assert_test` for code without an event loop."""
+    """`a_assert_test` for synchronous code, also inside an async test."""
     __tracebackhide__ = True
-    _raise_unless_passed(test_case, *run_in_session_loop(_measure_case(test_case, metrics, run_async, error_config)))
+    _raise_unless_passed(test_case, run_from_sync(lambda: _measure_case(test_case, metrics, run_async, error_config)))
 
 
-def _raise_unless_passed(test_case: Any, passed: bool | None, message: str) -> None:
-    """Raise for a failure. If the judge cannot tell, skip the pytest test, or warn outside of pytest."""
+@dataclasses.dataclass(frozen=True, slots=True)
+class _CaseResult:
+    """Whether a test case passed, the message if it did not, and the open check if it has no result."""
+
+    passed: bool | None
+    message: str = ""
+    check: OpenCheck | None = None
+
+    @property
+    def reason_to_skip(self) -> str:
+        return self.check.summary if self.check is not None and self.check.is_skipped else ""
+
+
+def _raise_unless_passed(test_case: Any, result: _CaseResult) -> None:
+    """Raise for a failure. A check without a result is recorded for the running test, or else raised."""
     __tracebackhide__ = True
-    if passed is False and not _warn_if_flaky(test_case, message):
-        raise AssertionError(message)
-    if passed is None:
-        report_inconclusive(message)
+    if result.passed or (result.message and _warn_if_flaky(test_case, result.message)):
+        return
+    if result.check is None or not record_open_check(result.check):
+        raise skipped_test(result.reason_to_skip) if result.reason_to_skip else AssertionError(result.message)
 
 
 def _warn_if_flaky(case: Any, message: str) -> bool:
     """Whether the test case is marked flaky; then it warns instead of failing."""
     if case.flaky:
         warnings.warn(
-            f"this test case failed, and is only reported because it is marked flaky: {message}", stacklevel=3
+            f"this test case did not pass, and is only reported because it is marked flaky: {message}", stacklevel=3
         )
     return bool(case.flaky)
 
 
-evaluate = sync_version(a_evaluate, __name__)
+@functools.wraps(a_evaluate)
+def evaluate(*args: Any, **kwargs: Any) -> EvaluationResult:
+    __tracebackhide__ = True
+    return run_from_sync(lambda: a_evaluate(*args, **kwargs))
+
+
 evaluate.__name__ = evaluate.__qualname__ = "evaluate"
+evaluate.__doc__ = "`a_evaluate` for synchronous code, also inside an async test."
 
 
 @contextlib.contextmanager
@@ -183,20 +215,19 @@ class _ReplyCache:
             self._calls.put(key, entry)
 
 
-async def _measure_case(
-    case: Any, metrics: Sequence[BaseMetric], run_async: bool, errors: ErrorConfig
-) -> tuple[bool | None, str]:
-    """Whether a test case passes, and the message if it does not."""
+async def _measure_case(case: Any, metrics: Sequence[BaseMetric], run_async: bool, errors: ErrorConfig) -> _CaseResult:
+    """Whether a test case passes, and what to say if it does not."""
     _check([case], metrics)
     serial_lock = None if run_async else asyncio.Lock()
     metrics_data = await _measure_all(case, metrics, serial_lock, errors, in_turn=not run_async)
     passed = case_success(metrics_data, errors)
     if passed:
-        return True, ""
+        return _CaseResult(True)
     skipped_without_model = [metric for metric in metrics if getattr(metric, "skipped_without_model", False)]
     if skipped_without_model and all(data.error is None and data.success is None for data in metrics_data):
-        raise skipped_test(str(skipped_without_model[0].reason))
-    return passed, f"{_message(metrics_data)}\n\n{case_summary(case)}"
+        return _CaseResult(None, check=OpenCheck(summary=str(skipped_without_model[0].reason), is_skipped=True))
+    message = f"{_message(metrics_data)}\n\n{case_summary(case)}"
+    return _CaseResult(passed, message, open_check(metrics_data, message) if passed is None else None)
 
 
 def _check(cases: Sequence[Any], metrics: Sequence[Any]) -> None:
@@ -242,7 +273,10 @@ async def _measure_safely(metric: BaseMetric, case: Any, errors: ErrorConfig) ->
     error: str | None = None
     skipped = ""
     try:
-        await _measure(metric, case)
+        with collect_pending_metrics() as inside:
+            await _measure(metric, case)
+        if metric not in inside and inside:
+            _pass_on_pending(metric, inside)
     except MissingTestCaseParamsError as missing:
         skipped, error = (str(missing), None) if errors.skip_on_missing_params else ("", str(missing))
     except asyncio.CancelledError:
@@ -269,6 +303,14 @@ async def _measure(metric: BaseMetric, case: Any) -> None:
         metric.score = float(returned)
 
 
+def _pass_on_pending(metric: BaseMetric, inside: Sequence[BaseMetric]) -> None:
+    """Make a user's metric pending that measured others which are, unless it failed with a score of its own."""
+    if metric.score is None or math.isnan(metric.score) or metric.is_successful():
+        metric.skipped, metric.pending, metric.success = True, True, None
+        metric.reason = f"{evaluator_name(inside[0])} is pending: {inside[0].reason or 'the judge cannot tell'}"
+        metric.score = PendingScore(metric=evaluator_name(metric), reason=metric.reason)
+
+
 def _metric_data(metric: BaseMetric, error: str | None, skipped: str) -> MetricData:
     unscored = bool(skipped) or error is not None
     return MetricData(
@@ -285,6 +327,7 @@ def _metric_data(metric: BaseMetric, error: str | None, skipped: str) -> MetricD
         skipped=bool(skipped) or metric.skipped,
         flaky=metric.flaky,
         pending=not unscored and metric.pending,
+        evaluator=evaluator_name(metric),
     )
 
 

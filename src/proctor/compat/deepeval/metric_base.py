@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import contextvars
 import functools
 import inspect
+import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+import sys
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Self
+from types import FrameType
+from typing import Any, Self, TypeVar
 from unittest import SkipTest
 
 from proctor.agents.reply import Reply, Usage
 from proctor.agents.reply import ToolCall as ProctorToolCall
 from proctor.base.documents import did_you_mean
-from proctor.base.errors import JudgeFailed, NeedsModel, ProctorError, UsageError
-from proctor.base.event_loops import is_loop_running, run_in_session_loop, run_sync
+from proctor.base.errors import NeedsModel, ProctorError, UsageError
+from proctor.base.event_loops import is_loop_running, run_blocking, run_in_session_loop
 from proctor.base.json_data import UNSET, to_json, to_text
+from proctor.base.open_checks import OpenCheck, record_open_check
 from proctor.cases.matchers import Equals
 from proctor.cases.suite import ExpectedCall, NamedData
 from proctor.cases.suite import Turn as ProctorTurn
@@ -26,11 +30,13 @@ from proctor.compat.deepeval.models import is_model, model_judge
 from proctor.compat.deepeval.provider_models import ProviderModel
 from proctor.compat.deepeval.test_case import ConversationalTestCase, LLMTestCase, ToolCall, Turn
 from proctor.evaluators.evaluation import Evaluable, Evaluation, EvaluationPending, Exchange, NothingToCompare
-from proctor.evaluators.judged_evaluator import SkippedByFast
+from proctor.evaluators.judged_evaluator import FAST_NOTE, SkippedByFast
 from proctor.judging.judge import OLD_RULES_NAME, RULES, is_judge
 from proctor.judging.judges import Judges
 from proctor.judging.session import current_session, judge_session
 from proctor.running.assertions.score_matrix import named_evaluator
+
+T = TypeVar("T")
 
 
 class DeepEvalError(Exception):
@@ -46,13 +52,15 @@ class BaseMetric:
 
     threshold: float | None = 0.5
     score: float | None = None
+    """A `PendingScore` if it is pending: no comparison with a number holds. None if nothing was measured."""
     reason: str | None = None
     success: bool | None = None
+    """None if nothing was measured, it is pending, or there is no threshold."""
     error: str | None = None
     skipped: bool = False
-    """Whether there was nothing to measure."""
+    """Whether there was nothing to measure, or the result is pending."""
     pending: bool = False
-    """Whether it was skipped because the judge cannot tell, so that a model or a person must decide."""
+    """Whether the judge cannot tell, so that a model or a person must decide."""
     strict_mode: bool = False
     async_mode: bool = True
     include_reason: bool = True
@@ -72,9 +80,11 @@ class BaseMetric:
         raise NotImplementedError(f"{type(self).__name__} needs a method a_measure")
 
     def is_successful(self) -> bool | None:
-        """Whether the metric passed; None if nothing was measured or there is no threshold."""
-        if self.threshold is None:
+        """Whether the metric passed; None if nothing was measured, it is pending, or there is no threshold."""
+        if self.threshold is None or self.pending:
             self.success = None
+            if isinstance(self.score, PendingScore):
+                self.score.record(sys._getframe(1), only_if_raised=True)
             return None
         if self.error is not None:
             return False
@@ -127,18 +137,15 @@ class ProctorMetric(BaseMetric):
         self._scorer = named_evaluator(evaluator)
 
     def measure(self, test_case: Any, **internal: Any) -> float | None:
-        """Measure a test case, store the score and reason, and return the score; None if it was skipped.
+        """Measure a test case, store the score and reason, and return the score.
 
-        DeepEval's own parameters, such as `_show_indicator`, have no effect.
+        None if there was nothing to measure; a `PendingScore` if the judge cannot tell. DeepEval's own parameters, such
+        as `_show_indicator`, have no effect.
         """
         __tracebackhide__ = True
         _refuse_parameters(internal)
         try:
-            return (
-                _measure_in_thread(self, test_case)
-                if is_loop_running()
-                else run_in_session_loop(self.a_measure(test_case))
-            )
+            return run_from_sync(lambda: self.a_measure(test_case))
         except ProctorError as error:
             raise error.with_traceback(None) from None  # a wrong setting is one message, without our stack frames
 
@@ -158,7 +165,7 @@ class ProctorMetric(BaseMetric):
             raise skipped_test(str(skipped_without_model)) from None
         except (NothingToCompare, EvaluationPending) as cause:
             self._skip(cause)
-            return None
+            return self.score
         except Exception as error:
             self.error, self.success = str(error) or type(error).__name__, False
             raise
@@ -174,7 +181,11 @@ class ProctorMetric(BaseMetric):
             with judge_session(replace(current_session(), threshold=self.threshold)):
                 evaluation = await self._scorer.evaluate(evaluable)
         except NeedsModel as error:
-            raise JudgeFailed(f"{str(error).partition(';')[0]}; set one with model= or PROCTOR_JUDGE") from None
+            if current_session().sources.skip_models:
+                raise SkippedByFast(f"{str(error).partition(';')[0]}; {FAST_NOTE}") from None
+            raise EvaluationPending(
+                f"{str(error).partition(';')[0]}; set one with model=, PROCTOR_JUDGE or, in pytest, --proctor-judge"
+            ) from None
         if evaluation is None:
             raise NothingToCompare("there was nothing to compare")
         return evaluation
@@ -196,6 +207,7 @@ class ProctorMetric(BaseMetric):
         self.skipped = True
         self.pending = isinstance(cause, EvaluationPending)
         self.reason = str(cause) if self.include_reason else None
+        self.score = set_pending(self, str(cause)) if self.pending else None
 
 
 @functools.cache
@@ -272,17 +284,79 @@ def _verbose_logs(metric: ProctorMetric, evaluation: Evaluation) -> str:
     return "\n".join([*lines, *(f"  {name}: {to_text(value)}" for name, value in details.items())])
 
 
-def _measure_in_thread(metric: ProctorMetric, test_case: Any) -> float | None:
-    """Run `measure` in a thread, for a user's metric that calls it inside a running event loop."""
+def run_from_sync(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """The result of a coroutine, for synchronous code, also of a test that has a running event loop."""
+    if not is_loop_running():
+        return run_in_session_loop(work())
+    # The judges of the running loop are blocked until this returns.
+    with judge_session(replace(current_session(), judges=Judges())):
+        return run_blocking(work())
 
-    def measure() -> float | None:
-        with judge_session(
-            replace(current_session(), judges=Judges())
-        ):  # the judges of the outer loop are blocked until this returns
-            return run_sync(metric.a_measure(test_case))
 
-    with ThreadPoolExecutor(1) as executor:
-        return executor.submit(contextvars.copy_context().run, measure).result()
+class PendingScore(float):
+    """The score of a pending metric: NaN, so that neither `score >= 0.7` nor `score < 0.3` holds.
+
+    That alone would let `if score < 0.7: pytest.fail()` pass. So a comparison also leaves the running test pending, and
+    arithmetic gives another pending score.
+    """
+
+    def __new__(cls, value: object = math.nan, metric: str = "", reason: str = "") -> Self:
+        return super().__new__(cls, math.nan)
+
+    def __init__(self, value: object = math.nan, metric: str = "", reason: str = "") -> None:
+        self.metric = metric
+        self.reason = reason
+
+    def __getnewargs__(self) -> tuple[float, str, str]:  # type: ignore[override]  # what __new__ takes here
+        return math.nan, self.metric, self.reason
+
+    def record(self, frame: FrameType, *, only_if_raised: bool = False) -> None:
+        """Leave the running test pending, unless `evaluate` or `assert_test` decides.
+
+        `frame` is the user's code. With `only_if_raised`, it matters only if an assertion fails there.
+        """
+        if _PENDING_INSIDE.get() is None:
+            place = (frame.f_code.co_filename, frame.f_lineno)
+            text = f"{self.metric}: {self.reason}"
+            record_open_check(OpenCheck((self.metric,), "model", text, place=place, only_if_raised=only_if_raised))
+
+    def _compare(self, other: object) -> bool:
+        self.record(sys._getframe(1))
+        return False
+
+    def _compute(self, *others: object) -> PendingScore:
+        return self
+
+    __lt__ = __le__ = __gt__ = __ge__ = _compare
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _compute
+    __neg__ = __abs__ = __round__ = _compute  # type: ignore[assignment]
+
+
+_PENDING_INSIDE: contextvars.ContextVar[list[BaseMetric] | None] = contextvars.ContextVar("pending", default=None)
+
+
+@contextlib.contextmanager
+def collect_pending_metrics() -> Iterator[list[BaseMetric]]:
+    """While active, pending metrics are listed, and the caller decides what that means for the test."""
+    metrics: list[BaseMetric] = []
+    token = _PENDING_INSIDE.set(metrics)
+    try:
+        yield metrics
+    finally:
+        _PENDING_INSIDE.reset(token)
+
+
+def set_pending(metric: BaseMetric, reason: str) -> PendingScore:
+    """The score of a metric that has just been found pending."""
+    inside = _PENDING_INSIDE.get()
+    if inside is not None:
+        inside.append(metric)
+    return PendingScore(metric=evaluator_name(metric), reason=reason)
+
+
+def evaluator_name(metric: BaseMetric) -> str:
+    """The name of Proctor's evaluator behind a metric; the metric's own name if it is not one of Proctor's."""
+    return metric._scorer.title if isinstance(metric, ProctorMetric) else metric.__name__
 
 
 IMAGE = re.compile(r"\[DEEPEVAL:(?:IMAGE|PDF):[0-9a-f]{32}\]")

@@ -124,7 +124,7 @@ def build_report(
         timestamp=iso_timestamp(run.started_at if run.finished_at is None else run.finished_at),
         holodeck_version=f"proctor {__version__}",
         environment={**run.environment, **{name: value for name, value in environment.items() if value}},
-        outcome=suite_verdict.outcome.value,
+        outcome=suite_verdict.word,
         reason=suite_verdict.reason,
         warnings=list(dict.fromkeys(warnings)),
     )

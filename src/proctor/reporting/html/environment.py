@@ -19,6 +19,7 @@ from proctor.base.json_data import Json, to_json
 from proctor.reporting.terminal.screen import escape_control
 from proctor.reporting.wording import OUTCOME_STYLES, duration, interval_text, money, plural, rate_text, utc_time
 from proctor.results.score import Outcome
+from proctor.results.verdict import verdict_word
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -109,5 +110,6 @@ _GLOBALS: Mapping[str, Any] = {
     "plural": plural,
     "rate_text": rate_text,
     "interval_text": interval_text,
+    "verdict_word": verdict_word,
     "asset": _asset_markup,
 }

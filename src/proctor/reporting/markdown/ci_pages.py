@@ -34,7 +34,7 @@ from proctor.reporting.failing_cases import FailingCase, failing_cases
 from proctor.reporting.html.trial_view import anchor
 from proctor.reporting.markdown.escaping import code, inline, row, table_head
 from proctor.reporting.markdown.report import case_title, write_gate, write_pending
-from proctor.reporting.wording import BADGES, counts_text, duration, money, pass_rate_text, plural
+from proctor.reporting.wording import BADGES, VERDICT_BADGES, counts_text, duration, money, pass_rate_text, plural
 from proctor.results.comparison.comparison import CaseChange, Change, Comparison, p_text
 from proctor.results.run import Run
 from proctor.results.score import Outcome
@@ -105,8 +105,8 @@ def _headline(comment: Comment) -> str:
     gate = comment.run.gate
     name = f" ({inert(comment.key, MAX_NAME)})" if comment.key else ""
     if gate is not None:
-        return f"Proctor{name}: {BADGES[gate.outcome].split()[0]} {GATE_VERDICT_LABELS[gate.verdict].lower()}"
-    return f"Proctor{name}: {BADGES[comment.verdict.outcome]}"
+        return f"Proctor{name}: {VERDICT_BADGES[gate.outcome].split()[0]} {GATE_VERDICT_LABELS[gate.verdict].lower()}"
+    return f"Proctor{name}: {VERDICT_BADGES[comment.verdict.outcome]}"
 
 
 def _sentence(comment: Comment) -> str:
@@ -332,7 +332,7 @@ MAX_NAMES_BYTES = 200_000
 
 def write_step_summary(run: Run, verdict: RunVerdict, out: TextIO) -> None:
     """Write the summary that GitHub shows for a step; reads only the trials whose reasons are shown."""
-    out.write(f"## Proctor: {BADGES[verdict.outcome]}\n\n{inline(verdict.reason, MAX_TEXT)}\n\n")
+    out.write(f"## Proctor: {VERDICT_BADGES[verdict.outcome]}\n\n{inline(verdict.reason, MAX_TEXT)}\n\n")
     out.write(f"{_totals(run, verdict)}\n\n")
     _write_suites(verdict, out)
     write_gate(run, verdict, out)
@@ -358,7 +358,7 @@ def _write_suites(verdict: RunVerdict, out: TextIO) -> None:
     for suite in verdict.suites[:MAX_SUITES]:
         rate = "–" if suite.pass_rate is None else pass_rate_text(suite.pass_rate)
         means = [f"{item.evaluator} {item.scores.mean:.2f}" for item in suite.evaluators if item.scores is not None]
-        cells = (inline(suite.name, MAX_TEXT), BADGES[suite.outcome], counts_text(suite.counts), rate)
+        cells = (inline(suite.name, MAX_TEXT), VERDICT_BADGES[suite.outcome], counts_text(suite.counts), rate)
         out.write(row(*cells, inline(", ".join(means), MAX_TEXT)))
     out.write("\n")
     if len(verdict.suites) > MAX_SUITES:

@@ -28,6 +28,7 @@ from proctor.reporting.markdown.escaping import code, fence, inline, row, table_
 from proctor.reporting.pending_cases import pending_cases
 from proctor.reporting.wording import (
     BADGES,
+    VERDICT_BADGES,
     counts_text,
     duration,
     flaky_text,
@@ -222,7 +223,7 @@ def write(run: Run, verdict: RunVerdict, out: TextIO) -> None:
         write_agents_markdown(run, out)
     out.write("---\n\n## Test results\n\n")
     for info, suite_verdict, trials in suites_with_trials(run, verdict):
-        out.write(f"### Suite: {inline(suite_verdict.name)} {BADGES[suite_verdict.outcome]}\n\n")
+        out.write(f"### Suite: {inline(suite_verdict.name)} {VERDICT_BADGES[suite_verdict.outcome]}\n\n")
         out.write(f"{inline(suite_verdict.reason)}{_reliability(suite_verdict)}\n\n")
         if info.path:
             out.write(f"File {code(info.path)}, agent {code(info.agent)}\n\n")
@@ -233,7 +234,7 @@ def write(run: Run, verdict: RunVerdict, out: TextIO) -> None:
             else:
                 write_trial(next(own), out)
     out.write("---\n\n## Report summary\n\n")
-    out.write(f"**{BADGES[verdict.outcome]}**: {inline(verdict.reason)} ({counts_text(verdict.counts)})\n")
+    out.write(f"**{VERDICT_BADGES[verdict.outcome]}**: {inline(verdict.reason)} ({counts_text(verdict.counts)})\n")
 
 
 def _write_header(run: Run, verdict: RunVerdict, out: TextIO) -> None:
@@ -242,7 +243,7 @@ def _write_header(run: Run, verdict: RunVerdict, out: TextIO) -> None:
     environment = dict(run.environment)
     version = environment.pop("proctor_version", "not recorded")
     out.write(f"# Test report: {inline(', '.join(agents) or 'no agent')}\n\n")
-    out.write(f"**{BADGES[verdict.outcome]}**: {inline(verdict.reason)}\n\n")
+    out.write(f"**{VERDICT_BADGES[verdict.outcome]}**: {inline(verdict.reason)}\n\n")
     for title, values in (
         ("Configuration", [code(file) for file in files]),
         ("Generated", [utc_time(run.started_at if run.finished_at is None else run.finished_at)]),

@@ -213,19 +213,25 @@ def print_verdicts(screen: Screen, run: Run, verdict: RunVerdict) -> None:
     if len(verdict.suites) > 1:
         for suite in verdict.suites:
             text = f"{suite.name}: {suite.reason}"
-            screen.line((f"{suite.outcome.upper():<8}", STYLES[suite.outcome]), text, hang=8)
+            word = f"{suite.word.upper():<8}"
+            screen.line((word, STYLES[suite.outcome]), *_gap(word), text, hang=8)
         screen.line()
     _print_verdict(screen, run, verdict)
 
 
 def _print_verdict(screen: Screen, run: Run, verdict: RunVerdict) -> None:
-    word = "INCONCLUSIVE  " if run.gate is not None and run.gate.verdict == "inconclusive" else verdict.outcome.upper()
-    screen.line((f"{word:<8}", STYLES[verdict.outcome]), (verdict.reason, "bold"), hang=8)
+    word = f"{verdict.word.upper():<8}"
+    screen.line((word, STYLES[verdict.outcome]), *_gap(word), (verdict.reason, "bold"), hang=8)
     if run.interrupted:
         planned = sum(info.planned for info in run.suites)
         hint = "" if "--resume" in verdict.reason else "; continue with --resume"
         text = f"interrupted after {len(run.summaries):,} of {plural(planned, 'trial')}{hint}"
         screen.line(f"{'':<8}{text}", hang=8)
+
+
+def _gap(word: str) -> list[Span]:
+    """Two spaces after a verdict that fills its column."""
+    return [] if word.endswith(" ") else ["  "]
 
 
 def _print_gate(screen: Screen, run: Run) -> None:
@@ -242,7 +248,7 @@ def _print_suite(screen: Screen, suite: SuiteVerdict, report_only: set[tuple[str
     """Print a suite; the verdict of the only suite is that of the run, which comes last."""
     title: list[Span] = [(suite.name, "bold")]
     if not alone:
-        title += ["  ", (suite.outcome.upper(), STYLES[suite.outcome]), f"  {suite.reason}"]
+        title += ["  ", (suite.word.upper(), STYLES[suite.outcome]), f"  {suite.reason}"]
     screen.line(*title)
     _print_case_counts(screen, suite)
     width = max((len(item.evaluator) for item in suite.evaluators), default=0)

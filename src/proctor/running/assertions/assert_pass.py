@@ -14,6 +14,7 @@ from typing import Any
 from proctor.base.errors import AgentFailed, ProctorError, UsageError, one_line
 from proctor.base.event_loops import sync_version
 from proctor.base.json_data import UNSET
+from proctor.base.open_checks import record_open_check
 from proctor.cases.suite import Settings, Suite
 from proctor.evaluators.calling import evaluate
 from proctor.evaluators.evaluation import Evaluable, Evaluation
@@ -29,7 +30,6 @@ from proctor.running.assertions.observed_call import (
     input_of,
 )
 from proctor.running.assertions.score_matrix import (
-    ABSTAINED,
     EvalAssertionError,
     EvaluatorLike,
     Matrix,
@@ -41,7 +41,7 @@ from proctor.running.assertions.score_matrix import (
     missing_answer,
     named_evaluator,
     named_evaluators,
-    report_inconclusive,
+    open_check,
 )
 from proctor.running.settings import RunOptions, TrialLimits, limits_for
 from proctor.tracing.instrumentation import listen_to_opentelemetry
@@ -128,7 +128,10 @@ class BatchAssertion:
         self._slots = asyncio.Semaphore(limits.parallel)
 
     async def check(self, items: Sequence[ApplicationInput], criteria: PassCriteria) -> None:
-        """Call and score everything, then decide; raises `EvalAssertionError`."""
+        """Call and score everything, then decide; raises `EvalAssertionError`.
+
+        If only pending scores are in the way, a running test of pytest goes on and is pending at its end.
+        """
         matrix: Matrix = []
         problem = ""
         try:
@@ -142,11 +145,10 @@ class BatchAssertion:
         titles = [named.title for named in self._evaluators]
         lines = [explain(message, matrix, [item.evaluable for item in items], titles, criteria), problem]
         text = "\n".join(filter(None, lines))
-        abstained = any(ABSTAINED in cell.details for row in matrix for cell in row)
-        if abstained and not problem and judge_matrix(best_case(matrix), criteria)[0]:
-            report_inconclusive(text)
-            return
-        raise EvalAssertionError(text, matrix)
+        check = open_check(matrix, titles, text)
+        could_pass = check is not None and not problem and judge_matrix(best_case(matrix), criteria)[0]
+        if check is None or not could_pass or not record_open_check(check):
+            raise EvalAssertionError(text, matrix)
 
     async def _row(self, item: ApplicationInput, runtime: AgentRuntime) -> list[Evaluation]:
         async with self._slots:

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import os
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
@@ -17,6 +15,7 @@ from typing import Any, TypeAlias
 from proctor.base.errors import UsageError
 from proctor.base.functions import title_of
 from proctor.base.json_data import Json, to_json, to_text
+from proctor.base.open_checks import Need, OpenCheck
 from proctor.cases.evaluator_specs import read_evaluators
 from proctor.cases.suite import EvaluatorSpec, Suite
 from proctor.cases.threshold import passes
@@ -44,7 +43,7 @@ MAX_LINES = 40
 MAX_INPUT_CHARS = 80
 
 ABSTAINED = "abstained"
-"""The detail of a cell whose judge cannot decide."""
+"""The detail of a cell whose judge cannot decide. Other pending cells wait for a person's grade."""
 NOTHING_SCORED = "Fail: nothing was scored"
 
 
@@ -74,19 +73,6 @@ def _missing_score_because(error: BaseException) -> Evaluation:
     return replace(cell, details={**cell.details, ABSTAINED: True}) if isinstance(error, JudgeAbstained) else cell
 
 
-class Inconclusive(UserWarning):
-    """Nothing failed, but a judge could not decide: neither a pass nor a failure."""
-
-
-def report_inconclusive(message: str) -> None:
-    """Report that the result is inconclusive: skip the test under pytest, else warn."""
-    if "PYTEST_CURRENT_TEST" in os.environ:
-        import pytest
-
-        raise pytest.skip.Exception(f"pending: {message}")
-    warnings.warn(f"pending: {message}", Inconclusive, stacklevel=3)
-
-
 def outcome_of(cell: Evaluation) -> Outcome | None:
     """The outcome of a missing score; `None` if there is a score."""
     return Outcome(cell.details["outcome"]) if math.isnan(cell.score) else None
@@ -107,8 +93,24 @@ def judge_matrix(matrix: Matrix, criteria: PassCriteria) -> tuple[bool, str]:
 
 
 def best_case(matrix: Matrix) -> Matrix:
-    """The matrix if every judge that abstained had given the full score."""
-    return [[replace(cell, score=1.0) if ABSTAINED in cell.details else cell for cell in row] for row in matrix]
+    """The matrix if every pending score were the full score."""
+    return [
+        [replace(cell, score=1.0) if outcome_of(cell) is Outcome.PENDING else cell for cell in row] for row in matrix
+    ]
+
+
+def open_check(matrix: Matrix, titles: Sequence[str], details: str) -> OpenCheck | None:
+    """The pending scores of the matrix as a check without a result; `None` if there are none."""
+    pending = [
+        (title, cell)
+        for row in matrix
+        for title, cell in zip(titles, row, strict=True)
+        if outcome_of(cell) is Outcome.PENDING
+    ]
+    if not pending:
+        return None
+    need: Need = "model" if any(ABSTAINED in cell.details for _, cell in pending) else "grade"
+    return OpenCheck(tuple(dict.fromkeys(title for title, _ in pending)), need, details)
 
 
 def _worst_case(row: list[Evaluation]) -> list[Evaluation]:

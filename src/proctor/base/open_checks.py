@@ -1,0 +1,82 @@
+"""Checks that ended without a result, and where a running test records them.
+
+An assertion whose result is pending must not pass, and must not end the test either: what follows it may fail. While
+pytest runs a test, the plugin collects such checks and decides at the end of the test what becomes of it. One process
+runs one test at a time, so the collection belongs to the process, and threads that a test starts record there too.
+Where nothing collects, as in a script, the assertion raises its own error.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Literal
+
+Need = Literal["model", "grade"]
+
+
+@dataclass(frozen=True, slots=True)
+class OpenCheck:
+    """One check without a result."""
+
+    names: tuple[str, ...] = ()
+    """The evaluators or metrics that gave no score."""
+    need: Need = "model"
+    """What would give one: a judge with a model, or a person's grade."""
+    details: str = ""
+    """What was checked, and why there is no result; several lines."""
+    summary: str = ""
+    """One line that says it, if there are no names."""
+    place: tuple[str, int] | None = None
+    """The file and line that looked at a pending result: an `AssertionError` from there is not a failure."""
+    only_if_raised: bool = False
+    """Whether it matters only if such an error is raised."""
+    is_skipped: bool = False
+    """Whether it was left out on purpose, so that the test is skipped instead of pending."""
+
+
+class Undecided(Exception):
+    """The base of exceptions that say that a result is pending."""
+
+
+_collections: list[list[OpenCheck]] = []
+_lock = threading.Lock()
+
+
+@contextmanager
+def collect_open_checks() -> Iterator[list[OpenCheck]]:
+    """While active, `record_open_check` adds to the list; of several that are active, to the innermost."""
+    checks: list[OpenCheck] = []
+    with _lock:
+        _collections.append(checks)
+    try:
+        yield checks
+    finally:
+        with _lock:
+            _collections[:] = [other for other in _collections if other is not checks]
+
+
+def record_open_check(check: OpenCheck) -> bool:
+    """Add a check to the running test; False if no test is running, and the caller has to raise."""
+    with _lock:
+        if not _collections:
+            return False
+        if check not in _collections[-1]:
+            _collections[-1].append(check)
+        return True
+
+
+def headline(checks: Sequence[OpenCheck]) -> str:
+    """What the checks need, in one line: `AnswerRelevancy needs a model`."""
+    parts = [
+        f"{_listed(names)} {'needs' if len(names) == 1 else 'need'} a {need}"
+        for need in ("model", "grade")
+        if (names := list(dict.fromkeys(name for check in checks if check.need == need for name in check.names)))
+    ]
+    return "; ".join([*parts, *dict.fromkeys(check.summary for check in checks if not check.names)])
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
