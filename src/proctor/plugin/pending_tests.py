@@ -2,7 +2,7 @@
 
 `assert_test` and the other assertions record a check that has no result (`base.open_checks`) and return. Skipping there
 would lose every assertion after it, and pytest would end with 0. When the test is over, its report becomes `pending`: a
-failure, or with `--proctor-pending=skip` a skip, with a word of its own in pytest's output. A check in a fixture that
+failure, or with `--proctor-pending=skip` a skip, with its own word in pytest's output. A check in a fixture that
 several tests share makes each of them pending, as a failure there would break each of them.
 
 pytest loads this file in every session, so it imports nothing heavy before there is a pending check.

@@ -304,7 +304,7 @@ async def _measure(metric: BaseMetric, case: Any) -> None:
 
 
 def _pass_on_pending(metric: BaseMetric, inside: Sequence[BaseMetric]) -> None:
-    """Make a user's metric pending that measured others which are, unless it failed with a score of its own."""
+    """Make a user's metric pending that measured others which are, unless it failed with its own score."""
     if metric.score is None or math.isnan(metric.score) or metric.is_successful():
         metric.skipped, metric.pending, metric.success = True, True, None
         metric.reason = f"{evaluator_name(inside[0])} is pending: {inside[0].reason or 'the judge cannot tell'}"

@@ -34,7 +34,7 @@ from proctor.reporting.failing_cases import FailingCase, failing_cases
 from proctor.reporting.html.trial_view import anchor
 from proctor.reporting.markdown.escaping import code, inline, row, table_head
 from proctor.reporting.markdown.report import case_title, write_gate, write_pending
-from proctor.reporting.wording import BADGES, VERDICT_BADGES, counts_text, duration, money, pass_rate_text, plural
+from proctor.reporting.wording import VERDICT_BADGES, counts_text, duration, money, pass_rate_text, plural
 from proctor.results.comparison.comparison import CaseChange, Change, Comparison, p_text
 from proctor.results.run import Run
 from proctor.results.score import Outcome
