@@ -174,7 +174,7 @@ def _line(row: Run, state: str, counts: str) -> str:
     suites = ", ".join(suite.name for suite in row.suites)
     origin = f" (rescored {row.rescored})" if row.rescored else ""
     name = f" [{row.name}]" if row.name else ""
-    return f"{row.id}  {when}  {state:<11}  {counts}  {suites}{origin}{name}"
+    return f"{row.id}  {when}  {state:<12}  {counts}  {suites}{origin}{name}"
 
 
 def as_json_row(row: Run) -> dict[str, object]:
