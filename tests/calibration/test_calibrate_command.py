@@ -323,10 +323,40 @@ def test_later_runs_show_the_corrected_pass_rate_in_every_report(proctor: Comman
     assert said in proctor("show", "last").out
 
 
-def test_another_evaluator_or_other_arguments_are_not_corrected(proctor: Command, project: Path, suite: Any) -> None:
+def test_other_arguments_are_not_corrected_and_the_calibration_is_reported_as_stale(
+    proctor: Command, project: Path, suite: Any
+) -> None:
     proctor("calibrate", "rules", write(project / "rows.jsonl", rows(40)))
     suite("trains.yaml", text=SUITE.replace("[Faithfulness]", "[{Faithfulness: {mode: contradicted}}, Hallucination]"))
-    assert "corrected" not in proctor("test", "trains.yaml").out
+    ended = proctor("test", "trains.yaml", "--json", "r.json", "--md", "r.md", "--html", "r.html")
+    said = " ".join(ended.out.split())
+    assert "corrected by the agreement" not in said
+    assert (
+        "is not used, so its pass rate is not corrected: the criteria or other arguments of Faithfulness changed"
+        in said
+    )
+    assert f"proctor calibrate rules {project / 'rows.jsonl'} -e Faithfulness" in said
+    for report in ("r.md", "r.html"):
+        assert "Stale calibration" in (project / report).read_text(encoding="utf-8")
+    run = json.loads((project / "r.json").read_text())["run"]
+    assert run["corrections"] == []
+    assert [item["evaluator"] for item in run["stale_calibrations"]] == ["Faithfulness"]
+
+
+def test_a_calibration_is_not_used_after_its_rows_changed_until_it_is_made_again(
+    proctor: Command, project: Path, suite: Any
+) -> None:
+    suite("trains.yaml", text=SUITE)
+    proctor("calibrate", "rules", write(project / "rows.jsonl", rows(40)))
+    assert "corrected by the agreement" in proctor("test", "trains.yaml").out
+    write(project / "rows.jsonl", rows(38))
+    stale = " ".join(proctor("show", "last").out.split())
+    assert "the rows in rows.jsonl changed" in stale
+    assert "corrected by the agreement" not in stale
+    proctor("calibrate", "rules", project / "rows.jsonl")
+    again = " ".join(proctor("show", "last").out.split())
+    assert "with people on 38 rows" in again
+    assert "is not used" not in again
 
 
 def test_coverage_stands_beside_accuracy_and_the_risk_grows_with_coverage(proctor: Command, project: Path) -> None:

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.results.judge_calibration import Calibration, Calibrations, LabelledScore, prompt_versions
+from proctor.results.judge_calibration import (
+    Binding,
+    Calibration,
+    Calibrations,
+    JudgedScores,
+    LabelledScore,
+    file_digest,
+    prompt_versions,
+    stale_reason,
+)
 from proctor.results.store.store import Store
 
 
@@ -32,7 +42,7 @@ def kept(folder: Path, *given: Calibration) -> dict[str, list[Calibration]]:
     with closing(Store(folder)) as store, closing(Calibrations(store.path)) as calibrations:
         for item in given:
             calibrations.add(item)
-        return calibrations.latest({"f"})
+        return calibrations.latest({"Faithfulness", "\udfff"})
 
 
 def test_nothing_is_kept_in_a_new_store(tmp_path: Path) -> None:
@@ -41,14 +51,14 @@ def test_nothing_is_kept_in_a_new_store(tmp_path: Path) -> None:
 
 def test_the_latest_calibration_comes_first_and_comes_back_whole(tmp_path: Path) -> None:
     first, second = calibration((0.5, True)), calibration((0.1 + 0.2, False), (1.0, True), data="e")
-    found = kept(tmp_path, first, second, calibration((1.0, True), fingerprint="g"))["f"]
+    found = kept(tmp_path, first, second, calibration((1.0, True), evaluator="GEval"))["Faithfulness"]
     assert [item.data for item in found] == ["e", "d"]
     assert found[0].rows == second.rows
     assert found[0].created_at > 0
 
 
 def test_names_with_half_a_character_are_kept(tmp_path: Path) -> None:
-    (found,) = kept(tmp_path, calibration((0.5, True), judge="half \ud800", evaluator="\udfff"))["f"]
+    (found,) = kept(tmp_path, calibration((0.5, True), judge="half \ud800", evaluator="\udfff"))["\udfff"]
     assert (found.judge, found.evaluator) == ("half \ud800", "\udfff")
 
 
@@ -69,11 +79,52 @@ def test_the_usual_threshold_was_not_chosen_and_counts_on_all_rows() -> None:
     assert measured.agreement_at(0.5).count == 8
 
 
-def test_a_prompt_of_another_version_is_another_judge() -> None:
-    measured = calibration((0.5, True), versions={"statements": 1, "claims": 2})
-    assert measured.fits({"claims": 2})
-    assert measured.fits({})
-    assert not measured.fits({"statements": 1, "claims": 1})
+DAY = 86_400.0
+BINDING = Binding({"model": "rules", "version": 2}, {"criteria": "Is it polite?"}, "/no/rows.jsonl", "abc", 30)
+JUDGED = JudgedScores("rules", "f", {"claims": 1}, {"criteria": "Is it polite?"}, 100 * DAY)
+
+
+def bound(**changes: object) -> Calibration:
+    return calibration((0.5, True), judge="rules", created_at=90 * DAY, binding=BINDING, **changes)
+
+
+def test_a_calibration_holds_for_the_judge_the_rubric_the_prompts_and_the_days_it_was_made_for() -> None:
+    assert stale_reason(bound(), JUDGED) == ""
+    assert stale_reason(bound(), replace(JUDGED, versions={}, arguments=None)) == ""
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"judge": "openai:small"}, "the judge is now openai:small"),
+        ({"versions": {"claims": 3}}, "the prompt changed: claims (version 1, now 3)"),
+        ({"arguments": {"criteria": "Is it rude?"}}, "the criteria or other arguments of Faithfulness changed"),
+        ({"fingerprint": "g"}, "the version of the judge changed; it was"),
+        ({"judged_at": 121 * DAY}, "it is 31 days old, and holds for 30"),
+    ],
+)
+def test_a_calibration_is_stale_if_what_it_depends_on_changed(changes: dict[str, object], reason: str) -> None:
+    assert reason in stale_reason(bound(), replace(JUDGED, **changes))  # type: ignore[arg-type]
+
+
+def test_a_calibration_is_stale_if_the_rows_changed(tmp_path: Path) -> None:
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text("one")
+    measured = replace(bound(), binding=replace(BINDING, rows_file=str(rows), rows_digest=file_digest(rows)))
+    assert stale_reason(measured, JUDGED) == ""
+    rows.write_text("two")
+    assert stale_reason(measured, JUDGED) == "the rows in rows.jsonl changed"
+
+
+def test_a_calibration_of_an_earlier_release_can_be_read_and_is_not_used(tmp_path: Path) -> None:
+    (found,) = kept(tmp_path, calibration((0.5, True), judge="rules"))["Faithfulness"]
+    assert found.rows == (LabelledScore("row 0", 0.5, True),)
+    assert "an earlier Proctor stored it" in stale_reason(found, JUDGED)
+
+
+def test_what_a_calibration_depends_on_is_stored_with_it(tmp_path: Path) -> None:
+    (found,) = kept(tmp_path, bound())["Faithfulness"]
+    assert found.binding == BINDING
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from proctor.cli.options import command_configuration, json_option, parse_evalua
 from proctor.cli.output import say, say_json
 from proctor.reporting.terminal.screen import is_terminal
 from proctor.reporting.wording import duration, plural
+from proctor.results.judge_calibration import VALID_DAYS
 
 SECONDS_BETWEEN_LINES = 10.0
 """Seconds between two progress lines if there is no terminal."""
@@ -43,6 +44,13 @@ SECONDS_BETWEEN_LINES = 10.0
     metavar="N",
     help="Rows to judge in parallel (default: 8).",
 )
+@click.option(
+    "--valid-days",
+    type=click.FloatRange(min=0, min_open=True),
+    default=VALID_DAYS,
+    metavar="N",
+    help=f"Days for which reports use the result (default: {VALID_DAYS}): models change behind their names.",
+)
 @json_option
 @store_option
 def command(
@@ -53,6 +61,7 @@ def command(
     limit: int | None,
     retest: int,
     parallel: int,
+    valid_days: float,
     as_json: bool,
     store: str | None,
 ) -> int:
@@ -65,7 +74,7 @@ def command(
     data = read_rows(rows, positive, limit)
     spec = implied_evaluator(data.rows) if evaluator is None else parse_evaluators((evaluator,))[0]
     folder = command_configuration().store(store)
-    options = CalibrationOptions(parallel, retest, _Progress())
+    options = CalibrationOptions(parallel, retest, valid_days, _Progress())
     measured = run_sync(calibrate(judge, data, spec, folder, options))
     if as_json:
         say_json("calibration", calibration_data(measured, data.unlabelled))
@@ -74,7 +83,10 @@ def command(
             say(line)
     if not measured.rows:
         return 4
-    saved = f"saved to {folder}; reports of runs with this judge now also show a corrected pass rate"
+    saved = (
+        f"saved to {folder}; for {valid_days:g} days, reports of runs with this judge and evaluator also show a "
+        "corrected pass rate"
+    )
     say(saved if as_json else f"\n{saved}", err=as_json)
     return 0
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from proctor.base.errors import UsageError
-from proctor.base.json_data import Json
+from proctor.base.json_data import Json, to_json
 from proctor.calibration.labelled_rows import LabelledRow, LabelledRows
 from proctor.cases.suite import EvaluatorSpec
 from proctor.evaluators.calling import evaluate
@@ -25,7 +25,15 @@ from proctor.judging.judge import JudgeCall, is_rule_based
 from proctor.judging.judges import Judges
 from proctor.judging.panel import Panel
 from proctor.judging.session import JudgeSession, judge_session
-from proctor.results.judge_calibration import Calibration, Calibrations, LabelledScore, prompt_versions
+from proctor.results.judge_calibration import (
+    VALID_DAYS,
+    Binding,
+    Calibration,
+    Calibrations,
+    LabelledScore,
+    file_digest,
+    prompt_versions,
+)
 from proctor.results.score import Outcome
 from proctor.results.store.judge_cache import StoredJudgeCalls
 from proctor.results.store.store import Store
@@ -80,6 +88,8 @@ class CalibrationOptions:
 
     parallel: int = DEFAULTS.parallel or 1
     retest: int = 20
+    valid_days: float = VALID_DAYS
+    """How long reports of runs use the result."""
     progress: Progress = lambda step: None
 
 
@@ -107,6 +117,13 @@ async def calibrate(
             source=data.path.name,
             rows=measured,
             again=again,
+            binding=Binding(
+                judge=choice.identity,
+                arguments=to_json(bound.spec.arguments),
+                rows_file=str(data.path.resolve()),
+                rows_digest=file_digest(data.path),
+                valid_days=options.valid_days,
+            ),
         )
         if measured:
             with closing(Calibrations(opened.path)) as calibrations:

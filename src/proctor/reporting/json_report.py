@@ -12,7 +12,7 @@ from proctor.cases.formats.native.writer import write_case
 from proctor.reporting.comparison_report import agents_data
 from proctor.reporting.failing_cases import failures
 from proctor.results.gate_result import gate_to_json
-from proctor.results.judge_calibration import corrections, uncalibrated_judges
+from proctor.results.judge_calibration import review_calibrations, uncalibrated_judges
 from proctor.results.judge_usage import summary_to_json
 from proctor.results.run import Run
 from proctor.results.score import Outcome, Score
@@ -45,7 +45,7 @@ def write(run: Run, verdict: RunVerdict, out: TextIO) -> None:
 
 
 def run_data(run: Run) -> dict[str, Json]:
-    corrected = corrections(run)
+    calibrations = review_calibrations(run)
     return {
         "id": run.id,
         "name": run.name,
@@ -59,8 +59,9 @@ def run_data(run: Run) -> dict[str, Json]:
         "git": to_json(run.git),
         "judges": [summary_to_json(judge) | {"cost_usd": _finite(judge.cost_usd)} for judge in run.judges],
         "uncounted": run.unpriced_note,
-        "corrections": [to_json(item) for item in corrected],
-        "uncalibrated": uncalibrated_judges(run, corrected),
+        "corrections": [to_json(item) for item in calibrations.corrections],
+        "stale_calibrations": [to_json(item) for item in calibrations.stale],
+        "uncalibrated": uncalibrated_judges(run, calibrations.corrections),
     }
 
 

@@ -12,7 +12,12 @@ from proctor.reporting.explain import FULL, Fact
 from proctor.reporting.terminal.facts import print_facts
 from proctor.reporting.terminal.screen import Screen
 from proctor.reporting.wording import LABELS, STYLES, money, plural, rate_text, trial_name
-from proctor.results.judge_calibration import Correction, corrections, uncalibrated_judges
+from proctor.results.judge_calibration import (
+    Correction,
+    StaleCalibration,
+    review_calibrations,
+    uncalibrated_judges,
+)
 from proctor.results.judge_usage import JudgeSummary, judge_calls, judge_details, judge_name, simulated_user_details
 from proctor.results.reasons import score_value
 from proctor.results.run import Run
@@ -184,7 +189,7 @@ def _cost_text(usage: Mapping[str, Json]) -> str:
 
 def judge_lines(run: Run) -> list[tuple[str, str]]:
     """Each judge of a run with what it did, and whether it was calibrated."""
-    missing = uncalibrated_judges(run, corrections(run))
+    missing = uncalibrated_judges(run, review_calibrations(run).corrections)
     return [(judge.model, judge_text(judge) + _uncalibrated_text(missing.get(judge.model))) for judge in run.judges]
 
 
@@ -197,13 +202,26 @@ def _uncalibrated_text(evaluators: Sequence[str] | None) -> str:
 def judge_caveats(run: Run) -> list[tuple[str, str]]:
     """What to know before trusting judged scores, as pairs of title and text.
 
-    Corrected pass rates, scores near their threshold, and the evaluation steps that a judge wrote for itself, since
-    every score of that evaluator depends on them.
+    Corrected pass rates, stale calibrations, scores near their threshold, and the evaluation steps that a judge wrote
+    for itself, since every score of that evaluator depends on them.
     """
-    corrected = corrections(run)
-    lines = [("Corrected pass rate", correction_text(item)) for item in corrected]
-    lines += [("Near the threshold", near_text(item)) for item in corrected if item.near]
+    review = review_calibrations(run)
+    lines = [("Corrected pass rate", correction_text(item)) for item in review.corrections]
+    lines += [("Stale calibration", stale_text(item)) for item in review.stale]
+    lines += [("Near the threshold", near_text(item)) for item in review.corrections if item.near]
     return lines + [("Steps", text) for text in _steps_texts(run)]
+
+
+def stale_text(item: StaleCalibration) -> str:
+    """Which calibration is not used, what changed, and the command that makes a new one."""
+    return (
+        f"the calibration of {item.judge} for {item.evaluator} from {_day(item.measured_at)} is not used, so its pass "
+        f"rate is not corrected: {mask(item.reason)}. Calibrate again: {mask(item.command)}"
+    )
+
+
+def _day(moment: float) -> str:
+    return time.strftime("%Y-%m-%d", time.localtime(moment))
 
 
 def near_text(item: Correction) -> str:
@@ -255,8 +273,7 @@ def _measured_text(item: Correction) -> str:
     parts = [f"{name} rate {'unknown' if rate is None else rate}" for name, rate in rates]
     if item.retested:
         parts.append(f"{item.flipped:,} of {plural(item.retested, 'score')} flipped when judged again")
-    day = time.strftime("%Y-%m-%d", time.localtime(item.measured_at))
-    return f" (calibrated {day}: {', '.join(parts)})"
+    return f" (calibrated {_day(item.measured_at)}: {', '.join(parts)})"
 
 
 def judge_text(judge: JudgeSummary) -> str:

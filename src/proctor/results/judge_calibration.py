@@ -1,13 +1,17 @@
 """Calibrations of judges against people's labels, and the pass rates of a run corrected by them.
 
-`proctor calibrate` stores a `Calibration`. Reports ask `corrections(run)`, which finds the calibrations that fit the
-scores of the run (same evaluator, arguments, judge and prompt versions) and corrects the pass rates.
+`proctor calibrate` stores a `Calibration` together with what it depends on: the judge and its settings, the evaluator's
+arguments (a rubric, criteria), the versions of the prompts, the file of labelled rows, and a date. Reports ask
+`review_calibrations(run)`. `stale_reason` decides whether a calibration holds for the scores of the run; one that does
+not is reported with what changed, and corrects nothing.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
+import shlex
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import closing
@@ -16,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from proctor.base.errors import StoreError
-from proctor.base.json_data import Json
+from proctor.base.json_data import Json, canonical, to_json
 from proctor.cases.encoding import dumps
 from proctor.cases.threshold import TOLERANCE, passes
 from proctor.results.agreement import (
@@ -49,6 +53,70 @@ class LabelledScore:
     label: bool
 
 
+VALID_DAYS = 180
+"""How long a calibration holds, unless `proctor calibrate --valid-days` says otherwise: models change behind a name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """What a calibration depends on. The fields are also the keys under which it is stored."""
+
+    judge: Json
+    """The identity of the judge: model, settings, version of the rules."""
+    arguments: Json
+    """The arguments of the evaluator, such as a rubric."""
+    rows_file: str
+    rows_digest: str
+    """SHA-256 of the file of labelled rows."""
+    valid_days: float = VALID_DAYS
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedScores:
+    """How the scores of one evaluator in a run came about, as far as the run stores it."""
+
+    judge: str
+    fingerprint: str
+    """Of the evaluator, its arguments and its judge."""
+    versions: Mapping[str, int]
+    """By kind of judge question: the version of its prompt."""
+    arguments: Json
+    """The arguments of the evaluator; `None` if they are not known."""
+    judged_at: float
+
+
+def stale_reason(calibration: Calibration, scores: JudgedScores) -> str:
+    """Why a calibration does not hold for these scores; "" if it does."""
+    binding = calibration.binding
+    if calibration.judge != scores.judge:
+        return f"the judge is now {scores.judge}"
+    changed = [
+        f"{kind} (version {calibration.versions[kind]}, now {version})"
+        for kind, version in scores.versions.items()
+        if calibration.versions.get(kind, version) != version
+    ]
+    if changed:
+        return f"the prompt changed: {', '.join(changed)}"
+    if binding is None:
+        return "an earlier Proctor stored it without what it depends on"
+    if scores.arguments is not None and scores.arguments != binding.arguments:
+        return f"the criteria or other arguments of {calibration.evaluator} changed"
+    if calibration.fingerprint != scores.fingerprint:
+        return f"the evaluator, the settings or the version of the judge changed; it was {canonical(binding.judge)}"
+    if (digest := file_digest(Path(binding.rows_file))) and digest != binding.rows_digest:
+        return f"the rows in {calibration.source} changed"
+    days = (scores.judged_at - calibration.created_at) / 86_400
+    return f"it is {days:.0f} days old, and holds for {binding.valid_days:g}" if days > binding.valid_days else ""
+
+
+def file_digest(path: Path) -> str:
+    """SHA-256 of a file; "" if it cannot be read, which proves no change."""
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError:
+        return ""
+
+
 @dataclass(frozen=True, slots=True)
 class Calibration:
     """A judge's scores of rows that people labelled. A threshold is chosen on every other row."""
@@ -67,6 +135,8 @@ class Calibration:
     created_at: float = 0.0
     again: tuple[tuple[float, float], ...] | None = ()
     """Both scores of rows that were judged twice; `None` for a judge that always answers the same."""
+    binding: Binding | None = None
+    """What it depends on; `None` if an earlier Proctor stored it."""
 
     @property
     def scores(self) -> list[float]:
@@ -100,10 +170,6 @@ class Calibration:
         moves = sorted(abs(first - second) for first, second in self.again or ())
         return moves[math.ceil(0.95 * len(moves)) - 1] if moves else 0.0
 
-    def fits(self, versions: Mapping[str, int]) -> bool:
-        """Whether scores with these prompt versions were judged in the same way as the labelled rows."""
-        return all(self.versions.get(kind, version) == version for kind, version in versions.items())
-
 
 def prompt_versions(details: Iterable[Mapping[str, Any]]) -> dict[str, int]:
     """By kind of judge question: the version of its prompt, from the details of scores."""
@@ -133,6 +199,7 @@ class Calibrations:
             "source": calibration.source,
             "rows": [[row.id, row.score, row.label] for row in calibration.rows],
             "again": None if calibration.again is None else [list(both) for both in calibration.again],
+            "binding": to_json(calibration.binding),
         }
         with self._database.transaction():
             self._database.execute(
@@ -148,26 +215,22 @@ class Calibrations:
                 ),
             )
 
-    def fingerprints(self) -> set[str]:
-        """The fingerprints that have a calibration; most stores have none."""
-        return {key for (key,) in self._database.read("SELECT DISTINCT fingerprint FROM calibrations")}
-
-    def latest(self, fingerprints: Collection[str]) -> dict[str, list[Calibration]]:
-        """By fingerprint: its calibrations, the latest first."""
+    def latest(self, evaluators: Collection[str]) -> dict[str, list[Calibration]]:
+        """By evaluator: its calibrations, the latest first; most stores have none."""
         calibrations: dict[str, list[Calibration]] = {}
         for key, created_at, judge, evaluator, data, content in self._database.read(
             "SELECT fingerprint, created_at, judge, evaluator, data, content FROM calibrations ORDER BY no DESC"
         ):
-            if key in fingerprints:
+            if (name := decode_text(evaluator)) in evaluators:
                 with self._database.store_errors("read"):
                     calibration = _calibration(created_at, judge, evaluator, key, data, content)
-                    calibrations.setdefault(key, []).append(calibration)
+                    calibrations.setdefault(name, []).append(calibration)
         return calibrations
 
 
 def _calibration(created: float, judge: str, evaluator: str, key: str, data: str, content: str) -> Calibration:
     stored = json.loads(content)
-    repeated = stored.get("again", ())
+    repeated, binding = stored.get("again", ()), stored.get("binding")
     return Calibration(
         judge=decode_text(judge),
         evaluator=decode_text(evaluator),
@@ -179,6 +242,7 @@ def _calibration(created: float, judge: str, evaluator: str, key: str, data: str
         rows=tuple(LabelledScore(*row) for row in stored["rows"]),
         created_at=created,
         again=None if repeated is None else tuple((first, second) for first, second in repeated),
+        binding=None if binding is None else Binding(**binding),
     )
 
 
@@ -217,24 +281,74 @@ class Correction:
     near: tuple[NearVerdict, ...]
 
 
-def corrections(run: Run) -> list[Correction]:
-    """The observed and the corrected pass rate of each evaluator that has a calibration; most runs have none."""
+@dataclass(frozen=True, slots=True)
+class StaleCalibration:
+    """A calibration that is not used, why not, and how to make a new one. The fields are also the keys of its JSON."""
+
+    evaluator: str
+    judge: str
+    """The judge that was calibrated."""
+    measured_at: float
+    reason: str
+    command: str
+
+
+@dataclass(frozen=True, slots=True)
+class CalibrationReview:
+    """What is known of the judges of a run: corrected pass rates, and calibrations that do not hold any more."""
+
+    corrections: tuple[Correction, ...] = ()
+    stale: tuple[StaleCalibration, ...] = ()
+
+
+def review_calibrations(run: Run) -> CalibrationReview:
+    """The corrected pass rate of each evaluator that has a calibration, and stale calibrations; most runs have none."""
     calibrations = _calibrations(run)
-    if not calibrations:
-        return []
-    scores_by_judge: dict[tuple[str, float], list[tuple[Trial, Score]]] = {}
-    used: dict[tuple[str, float], Calibration] = {}
-    for trial in run.trials:
+    groups: dict[tuple[str, str, float], list[tuple[Trial, Score]]] = {}
+    for trial in run.trials if calibrations else ():
         for score in trial.scores:
-            if score.outcome not in (Outcome.PASSED, Outcome.FAILED) or score.threshold is None:
-                continue
-            versions = prompt_versions([score.details])
-            fitting = (item for item in calibrations.get(score.fingerprint, ()) if item.fits(versions))
-            if (calibration := next(fitting, None)) is not None:
-                key = (score.fingerprint, score.threshold)
-                used.setdefault(key, calibration)
-                scores_by_judge.setdefault(key, []).append((trial, score))
-    return [_correction(used[key], key[1], scores) for key, scores in scores_by_judge.items()]
+            is_decided = score.outcome in (Outcome.PASSED, Outcome.FAILED) and score.threshold is not None
+            if is_decided and score.evaluator in calibrations and judge_name(score):
+                key = (score.evaluator, score.fingerprint, score.threshold or 0.0)
+                groups.setdefault(key, []).append((trial, score))
+    corrected: list[Correction] = []
+    stale: dict[str, StaleCalibration] = {}
+    for (evaluator, _, threshold), scores in groups.items():
+        judged = _judged_scores(run, scores)
+        reasons = [(item, stale_reason(item, judged)) for item in calibrations[evaluator]]
+        valid = next((item for item, reason in reasons if not reason), None)
+        if valid is not None:
+            corrected.append(_correction(valid, threshold, scores))
+        else:
+            stale.setdefault(evaluator, _stale(*_nearest(reasons, judged), judged))
+    return CalibrationReview(tuple(corrected), tuple(stale.values()))
+
+
+def _judged_scores(run: Run, scores: Sequence[tuple[Trial, Score]]) -> JudgedScores:
+    trial, score = scores[0]
+    specs = [*(trial.case.evaluators or ()), *(spec for turn in trial.case.turns for spec in turn.evaluators or ())]
+    arguments = next((to_json(spec.arguments) for spec in specs if spec.title == score.evaluator), None)
+    versions = prompt_versions(item.details for _, item in scores)
+    return JudgedScores(judge_name(score), score.fingerprint, versions, arguments, run.started_at)
+
+
+def _nearest(reasons: Sequence[tuple[Calibration, str]], judged: JudgedScores) -> tuple[Calibration, str]:
+    """The latest calibration of the same judge, or the latest of all."""
+    return next(((item, reason) for item, reason in reasons if item.judge == judged.judge), reasons[0])
+
+
+def _judge_argument(calibration: Calibration, judged: JudgedScores) -> str:
+    """The judge as `proctor calibrate` takes it: with its settings, if it is still the same."""
+    identity = None if calibration.binding is None else calibration.binding.judge
+    members: Sequence[Mapping[str, Json]] = identity.get("judges", ()) if isinstance(identity, Mapping) else ()
+    has_settings = len(members) == 1 and members[0].keys() - {"model", "version"}
+    return canonical(members[0]) if has_settings and calibration.judge == judged.judge else judged.judge
+
+
+def _stale(calibration: Calibration, reason: str, judged: JudgedScores) -> StaleCalibration:
+    rows = calibration.source if calibration.binding is None else calibration.binding.rows_file
+    words = ["proctor", "calibrate", _judge_argument(calibration, judged), rows, "-e", calibration.evaluator]
+    return StaleCalibration(calibration.evaluator, calibration.judge, calibration.created_at, reason, shlex.join(words))
 
 
 def uncalibrated_judges(run: Run, corrections: Sequence[Correction]) -> dict[str, list[str]]:
@@ -259,12 +373,7 @@ def _calibrations(run: Run) -> dict[str, list[Calibration]]:
         return {}
     try:
         with closing(Calibrations(path)) as calibrations:
-            calibrated = calibrations.fingerprints()
-            if not calibrated:
-                return {}
-            return calibrations.latest(
-                {score.fingerprint for trial in run.trials for score in trial.scores} & calibrated
-            )
+            return calibrations.latest({score.evaluator for trial in run.trials for score in trial.scores})
     except StoreError:
         return {}  # a broken store is reported when trials are read; a report can do without corrections
 
