@@ -101,8 +101,13 @@ FULL = Case(
             Expected(
                 None,
                 contains=Keywords(("a",), ("b",)),
-                tools=(ExpectedCall("t", {"a": Equals(1)}, count=2, substring=True, extra_args=True, result=None),),
+                tools=(
+                    ExpectedCall(
+                        "t", {"a": Equals(1)}, count=2, substring=True, extra_args=True, result=None, or_earlier=True
+                    ),
+                ),
                 context=("c",),
+                state={"n": 1},
             ),
             evaluators=(
                 EvaluatorSpec(

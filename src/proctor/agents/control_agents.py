@@ -83,12 +83,16 @@ class OracleSession(BaseSession):
 
     def _state(self) -> Mapping[str, Json] | None:
         case = self.case
-        if case.final_state is None and not case.state:
+        expected = [item.expected.state for item in case.turns]
+        if case.final_state is None and not case.state and not any(expected):
             return None
-        state = copy.deepcopy(dict(case.state))
-        if case.final_state is None or self._turns_left > 0:
-            return state
-        return _merge_state(state, examples_of(parse_state(case.final_state).fields))
+        state: dict[str, Json] = copy.deepcopy(dict(case.state))
+        done = expected[: len(expected) - self._turns_left]
+        if self._turns_left == 0:
+            done.append(case.final_state)
+        for after in done:
+            state = _merge_state(state, examples_of(parse_state(after).fields)) if after else state
+        return state
 
 
 class NopAgent(BaseAgent):

@@ -42,6 +42,7 @@ class CallDict(_CallName, total=False):
     substring: bool
     extra_args: bool
     result: Json
+    or_earlier: bool
 
 
 ContainsLike: TypeAlias = "str | Sequence[str] | ContainsDict | Keywords"
@@ -55,6 +56,7 @@ class ExpectedDict(TypedDict, total=False):
     contains: ContainsLike | None
     tools: Sequence[CallLike] | None
     context: Sequence[str] | None
+    state: Mapping[str, Any] | None
 
 
 ExpectedLike: TypeAlias = "Expected | ExpectedDict | str | int | float | bool | Sequence[Any]"

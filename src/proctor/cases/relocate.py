@@ -98,6 +98,8 @@ class _Move:
     def _turn(self, turn: Turn) -> Turn:
         calls = turn.expected.tools
         expected = turn.expected if not calls else replace(turn.expected, tools=tuple(map(self._call, calls)))
+        if expected.state is not None:
+            expected = replace(expected, state=self._parts(expected.state))
         files = tuple(self._file(file) for file in turn.files)
         return replace(turn, expected=expected, evaluators=self.specs(turn.evaluators), files=files)
 

@@ -121,6 +121,8 @@ class ExpectedCall:
     """Whether the call may have arguments that are not in `args`."""
     result: Json | Unset = UNSET
     """What the tool is expected to return; matchers are allowed in it."""
+    or_earlier: bool = False
+    """Whether a call in an earlier turn of the conversation counts too."""
 
     @checked_arguments
     def __init__(
@@ -132,8 +134,10 @@ class ExpectedCall:
         substring: bool = False,
         extra_args: bool = False,
         result: Json | Unset = UNSET,
+        or_earlier: bool = False,
     ) -> None:
         values = {"count": count, "substring": substring, "extra_args": extra_args, "result": result}
+        values |= {"or_earlier": or_earlier}
         if not isinstance(name, str) or not (args is None or isinstance(args, Mapping)) or count < 1:
             given = {"name": name, "args": args, **{key: value for key, value in values.items() if value is not UNSET}}
             _copy(self, _reader().read_call_from_python(given))
@@ -158,6 +162,8 @@ class Expected:
     """`None` asserts nothing; an empty tuple asserts that no tool is called."""
     context: tuple[str, ...] | None = None
     """The facts that an ideal answer is based on."""
+    state: Mapping[str, Json] | None = None
+    """What the session should know after this turn; matchers are allowed in it, and other keys do not matter."""
 
     @checked_arguments
     def __init__(
@@ -167,16 +173,18 @@ class Expected:
         contains: ContainsLike | None = None,
         tools: Sequence[CallLike] | None = None,
         context: Sequence[str] | None = None,
+        state: Mapping[str, Any] | None = None,
     ) -> None:
         is_final = (
             (contains is None or type(contains) is Keywords)
             and (tools is None or _is_tuple_of(ExpectedCall, tools))
             and (context is None or type(context) is tuple)
+            and (state is None or isinstance(state, Mapping))
         )
         if is_final:
-            _store(self, output=output, contains=contains, tools=tools, context=context)
+            _store(self, output=output, contains=contains, tools=tools, context=context, state=state)
         else:
-            given = {"contains": contains, "tools": tools, "context": context}
+            given = {"contains": contains, "tools": tools, "context": context, "state": state}
             _copy(self, _reader().read_expected_from_python(output, given))
 
     def __bool__(self) -> bool:
@@ -772,9 +780,9 @@ def with_implied(
 ) -> tuple[EvaluatorSpec, ...]:
     """`specs` plus the evaluators that the expectations of `turns` imply, so that none is silently ignored.
 
-    Keywords imply `Contains`, tool calls `ExpectedTools`, a final state `FinalState`, unless `specs` has an evaluator
-    of that family. A reference answer is compared exactly only if there is no other evaluator, because most evaluators
-    have their own use for it.
+    Keywords imply `Contains`, tool calls `ExpectedTools`, a state after a turn `TurnState`, a final state `FinalState`,
+    unless `specs` has an evaluator of that family. A reference answer is compared exactly only if there is no other
+    evaluator, because most evaluators have their own use for it.
     """
     names = {spec.shipped_name for spec in specs}
     implied: list[str] = []
@@ -782,6 +790,8 @@ def with_implied(
         implied.append("Contains")
     if not names & TOOL_EVALUATORS and any(turn.expected.tools is not None for turn in turns):
         implied.append("ExpectedTools")
+    if "TurnState" not in names and any(turn.expected.state is not None for turn in turns):
+        implied.append("TurnState")
     if final_state and "FinalState" not in names:
         implied.append("FinalState")
     if not specs and any(turn.expected.output is not UNSET for turn in turns):

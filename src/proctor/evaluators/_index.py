@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from proctor.evaluators.tools.checks import ToolCount as ToolCount
     from proctor.evaluators.tools.checks import ForbiddenTools as ForbiddenTools
     from proctor.evaluators.tools.checks import FinalState as FinalState
+    from proctor.evaluators.tools.checks import TurnState as TurnState
     from proctor.evaluators.tools.consistency import ToolConsistency as ToolConsistency
     from proctor.evaluators.tools.trajectory import Trajectory as Trajectory
     from proctor.evaluators.limits import Limits as Limits
@@ -79,6 +80,7 @@ EVALUATORS: dict[str, str] = {
     "ToolCount": "proctor.evaluators.tools.checks:ToolCount",
     "ForbiddenTools": "proctor.evaluators.tools.checks:ForbiddenTools",
     "FinalState": "proctor.evaluators.tools.checks:FinalState",
+    "TurnState": "proctor.evaluators.tools.checks:TurnState",
     "ToolConsistency": "proctor.evaluators.tools.consistency:ToolConsistency",
     "Trajectory": "proctor.evaluators.tools.trajectory:Trajectory",
     "Limits": "proctor.evaluators.limits:Limits",

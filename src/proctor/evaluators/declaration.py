@@ -46,6 +46,7 @@ Need = Literal[
     "question",
     "rubrics",
     "final state",
+    "expected state",
     "scenario",
     "role",
     "grounds",

@@ -35,6 +35,8 @@ class CallFit(enum.StrEnum):
     NOT_EXPECTED = "not expected"
     OUT_OF_ORDER = "out of order"
     FORBIDDEN = "forbidden"
+    EARLIER = "called in an earlier turn"
+    """It is not among the calls of this turn, and need not be."""
     IGNORED = "ignored"
     """The call ended in an error or was made inside another one, and the evaluator does not count those."""
 
@@ -164,6 +166,7 @@ def _pair_as_scored(
         for item in details["different"]:
             column, reasons = item["actual"], [str(reason) for reason in item["reasons"]]
             rows[column] = replace(rows[column], wrong=_wrong_arguments_in(rows[column], reasons))
+        rows += [CallPair(expected[index], None, CallFit.EARLIER) for index in details.get("earlier", ())]
         for column in details.get("left_out", ()):
             rows[column] = CallPair(None, calls[column], CallFit.IGNORED)
         return rows

@@ -166,6 +166,8 @@ def expected_call_text(call: ExpectedCall, limit: int) -> str:
         text += f"({', '.join([*inside, '...'] if call.extra_args else inside)})"
     if call.count != 1:
         text += f" x{call.count}"
+    if call.or_earlier:
+        text += " or earlier"
     return text if call.result is UNSET else f"{text} -> {shorten(_literal(call.result), limit)}"
 
 
@@ -180,6 +182,8 @@ def expected_lines(expected: Expected, limit: int) -> Iterator[str]:
     if expected.tools is not None:
         calls = [expected_call_text(call, limit) for call in expected.tools]
         yield from (f"calls {call}" for call in calls) if calls else ("calls no tool",)
+    if expected.state is not None:
+        yield shorten(f"state {value_text(expected.state)}", limit)
 
 
 def missing_and_extra_tools(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall]) -> tuple[list[str], list[str]]:
@@ -191,7 +195,7 @@ def missing_and_extra_tools(expected: Sequence[ExpectedCall], calls: Sequence[To
         matches = [name for name in unmatched if item.accepts_name(name)][: item.count]
         for name in matches:
             unmatched.remove(name)
-        if count := item.count - len(matches):
+        if (count := item.count - len(matches)) and not item.or_earlier:
             missing.append(item.name if count == 1 else f"{item.name} x{count}")
     extra = [call.name for call in calls if not any(item.accepts_name(call.name) for item in expected)]
     return missing, list(dict.fromkeys(extra))
@@ -227,6 +231,8 @@ def _turn_facts(trial: Trial, index: int, detail: DetailLevel) -> Iterator[Fact]
     pairs = pair_calls(turn.expected.tools, reply.tool_calls, call_findings(trial, index))
     for number, line in enumerate(failure_locations(reply)):
         yield Fact("" if number else "failed at", shorten(line, detail.value))
+    if turn.expected.state is not None:
+        yield Fact("state", shorten(value_text(reply.state), detail.value))
     for number, (line, pair) in enumerate(_call_lines(turn.expected.tools, reply.tool_calls, pairs, detail)):
         yield Fact("" if number else "calls", line, pair=pair)
 
@@ -257,7 +263,8 @@ def _row(pair: CallPair, detail: DetailLevel) -> tuple[str, str]:
     expected, call = pair.expected, pair.call
     left = pair.expected_text or "(not expected)" if expected is None else expected_call_text(expected, detail.result)
     if call is None:
-        return left, "(not called)" if pair.fit is CallFit.MISSING else ""
+        notes = {CallFit.MISSING: "(not called)", CallFit.EARLIER: f"({CallFit.EARLIER})"}
+        return left, notes.get(pair.fit, "") if pair.fit else ""
     return left, call_text(call, detail.result) + _remark(pair)
 
 

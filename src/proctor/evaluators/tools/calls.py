@@ -43,6 +43,16 @@ def expected_calls(evaluable: Evaluable) -> tuple[ExpectedCall, ...]:
     return evaluable.expected_tool_calls
 
 
+def made_earlier(evaluable: Evaluable, expected: Sequence[ExpectedCall]) -> list[int]:
+    """The indices of expected calls that may have been made in an earlier turn, and were."""
+    earlier = [call for exchange in evaluable.turns[:-1] for call in exchange.reply.tool_calls]
+    return [
+        index
+        for index, call in enumerate(expected)
+        if call.or_earlier and sum(matches(call, made) for made in earlier) >= call.count
+    ]
+
+
 def require_failed_calls(value: object, name: str = "failed_calls") -> None:
     """Raise `ValueError` unless it is one of `FAILED_CALLS`."""
     if value not in FAILED_CALLS:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -30,11 +30,12 @@ from proctor.evaluators.tools.calls import (
     counted_calls,
     expand_counts,
     expected_calls,
+    made_earlier,
     match_matrix,
     name_matrix,
     require_failed_calls,
 )
-from proctor.evaluators.tools.differences import differences, fault, other_calls
+from proctor.evaluators.tools.differences import differences, fault, other_calls, with_expected_indices
 from proctor.evaluators.tools.pairing import Pairs, best_pairs, best_pairs_in_order, is_exact
 from proctor.evaluators.values import require_bool, require_choice
 
@@ -80,18 +81,22 @@ class ToolTrajectory(ScoreSettings):
             raise ValueError("match EXACT does not allow extra calls; use IN_ORDER or ANY_ORDER")
 
     def __call__(self, evaluable: Evaluable) -> Evaluation:
-        expected = expected_calls(evaluable)
+        return _compare_turn(evaluable, self._compare)
+
+    def _compare(self, evaluable: Evaluable, expected: Sequence[ExpectedCall], earlier: int) -> Evaluation:
         places = counted_calls(evaluable.tool_calls, self.failed_calls, self.inner_calls)
         actual = [evaluable.tool_calls[index] for index in places]
         if not expected:
-            return _evaluate_no_calls(actual, places, allowed=bool(self.extra) and self.empty == "any calls")
+            allowed = bool(self.extra) and (earlier > 0 or self.empty == "any calls")
+            return _evaluate_no_calls(actual, places, allowed=allowed)
         fit = name_matrix(expected, actual) if self.ignore_args else match_matrix(expected, actual)
         units = expand_counts(expected, len(actual))
         pair = best_pairs if self.match == "ANY_ORDER" else best_pairs_in_order
         weights = [fit[index] for index in units]
         unit_pairs = pair(weights)
         pairs = [(units[unit], column) for unit, column in unit_pairs]
-        count, actual_count, matched = sum(call.count for call in expected), len(actual), len(pairs)
+        count = sum(call.count for call in expected) + earlier
+        actual_count, matched = len(actual) + earlier, len(pairs) + earlier
         share = matched / (count if self.extra else max(count, actual_count))
         left = differences(expected, actual, pairs, fit)
         extra = bool(self.extra)
@@ -112,6 +117,29 @@ class ToolTrajectory(ScoreSettings):
         order = "in order" if self.match == "IN_ORDER" else "in any order"
         others = f"; {other_calls(actual - matched)}" if actual > matched else "" if self.extra else ", and no others"
         return f"{matched} of {expected} expected calls made, {order}{others}"
+
+
+def _compare_turn(
+    evaluable: Evaluable, compare: Callable[[Evaluable, Sequence[ExpectedCall], int], Evaluation]
+) -> Evaluation:
+    """The evaluation of a turn, in which calls with `or_earlier` may also come from earlier turns.
+
+    `compare` takes the expected calls that have to be among those of the turn, and how many were made earlier. A call
+    that could have been made earlier, and was made in this turn, counts as one of this turn.
+    """
+    expected = expected_calls(evaluable)
+    result = compare(evaluable, expected, 0)
+    earlier = made_earlier(evaluable, expected) if result.score < 1.0 else []
+    if not earlier:
+        return result
+    rest = [index for index in range(len(expected)) if index not in earlier]
+    result = compare(evaluable, [expected[index] for index in rest], len(earlier))
+    names = ", ".join(dict.fromkeys(expected[index].name for index in earlier))
+    return replace(
+        result,
+        reasoning=f"{result.reasoning}; called in an earlier turn: {names}",
+        details={**with_expected_indices(dict(result.details), rest), "earlier": earlier},
+    )
 
 
 def _ignored_calls(calls: Sequence[ToolCall], places: Sequence[int]) -> dict[str, Any]:
@@ -153,19 +181,22 @@ class ExpectedTools(ScoreSettings):
         require_failed_calls(self.failed_calls)
 
     def __call__(self, evaluable: Evaluable) -> Evaluation:
-        expected = expected_calls(evaluable)
+        return _compare_turn(evaluable, self._compare)
+
+    def _compare(self, evaluable: Evaluable, expected: Sequence[ExpectedCall], earlier: int) -> Evaluation:
         places = counted_calls(evaluable.tool_calls, self.failed_calls)
         actual = [evaluable.tool_calls[index] for index in places]
         if not expected:
-            return _evaluate_no_calls(actual, places)
+            return _evaluate_no_calls(actual, places, allowed=earlier > 0)
         satisfied, pairs = _max_satisfied(expected, actual)
         left = differences(expected, actual, pairs)
         faults = left.details(extra_allowed=True, places=places)
         details = {"satisfied": sorted(satisfied), **faults, **_ignored_calls(evaluable.tool_calls, places)}
-        if len(satisfied) == len(expected):
-            return Evaluation(1.0, f"all {len(expected)} expected tools were called", details)
-        counted = f"{len(satisfied)} of {len(expected)} expected tools were called as expected"
-        return Evaluation(len(satisfied) / len(expected), f"{counted}: {left.explain(extra_allowed=True)}", details)
+        count, called = len(expected) + earlier, len(satisfied) + earlier
+        if called == count:
+            return Evaluation(1.0, f"all {count} expected tools were called", details)
+        counted = f"{called} of {count} expected tools were called as expected"
+        return Evaluation(called / count, f"{counted}: {left.explain(extra_allowed=True)}", details)
 
 
 def _max_satisfied(expected: Sequence[ExpectedCall], actual: Sequence[ToolCall]) -> tuple[set[int], Pairs]:
@@ -337,29 +368,49 @@ class FinalState(ScoreSettings):
     """The folder that references to predicates start from."""
 
     def __call__(self, evaluable: Evaluable) -> Evaluation:
-        expected, state = evaluable.expected_state, evaluable.state
-        if not expected:
+        if not evaluable.expected_state:
             raise NothingToCompare("the case has no `final_state`")
-        if state is None:
-            raise NothingToCompare("the agent does not report its state")
-        wrong: dict[str, str] = {}
-        for key, matcher in parse_state(expected, self.base).fields.items():
-            differences = self._differences(expected[key], matcher, state, key)
-            if reason := summarize(differences):
-                wrong[key] = reason
-        if not wrong:
-            return Evaluation(1.0, f"as expected: {', '.join(expected)}", {"different": {}})
-        return Evaluation(0.0, "; ".join(wrong.values()), {"different": wrong})
+        return _compare_state(evaluable.expected_state, evaluable.state, self.base)
 
-    def _differences(
-        self, expected: Json, matcher: Matcher, state: Mapping[str, Json], key: str
-    ) -> Iterator[Difference]:
-        """What is wrong at a key. An expected empty list or object must be empty, although every value contains it."""
-        if key in state:
-            yield from differences_of(matcher, state[key], key)
-            yield from _nonempty_differences(expected, state[key], key)
-        elif not may_be_absent(matcher):
-            yield Difference(key, f"missing, expected {describe(matcher)}")
+
+@evaluator(family="tools", needs="expected state", threshold=1.0)
+@dataclass(frozen=True, slots=True)
+class TurnState(ScoreSettings):
+    """The session has the expected state after each turn that has one. Other keys of the state do not matter.
+
+    1 if the state has each key of the turn's `expected.state` with a matching value, compared as by `FinalState`.
+    """
+
+    base: Path | None = None
+    """The folder that references to predicates start from."""
+
+    def __call__(self, evaluable: Evaluable) -> Evaluation:
+        expected = evaluable.turns[-1].turn.expected.state if evaluable.turns else None
+        if not expected:
+            raise NothingToCompare("the turn has no `expected.state`")
+        return _compare_state(expected, evaluable.state, self.base)
+
+
+def _compare_state(expected: Mapping[str, Json], state: Mapping[str, Json] | None, base: Path | None) -> Evaluation:
+    """1 if a state has the expected keys; raises `NothingToCompare` if the agent does not report its state."""
+    if state is None:
+        raise NothingToCompare("the agent does not report its state")
+    wrong: dict[str, str] = {}
+    for key, matcher in parse_state(expected, base).fields.items():
+        if reason := summarize(_state_differences(expected[key], matcher, state, key)):
+            wrong[key] = reason
+    if not wrong:
+        return Evaluation(1.0, f"as expected: {', '.join(expected)}", {"different": {}})
+    return Evaluation(0.0, "; ".join(wrong.values()), {"different": wrong})
+
+
+def _state_differences(expected: Json, matcher: Matcher, state: Mapping[str, Json], key: str) -> Iterator[Difference]:
+    """What is wrong at a key. An expected empty list or object must be empty, although every value contains it."""
+    if key in state:
+        yield from differences_of(matcher, state[key], key)
+        yield from _nonempty_differences(expected, state[key], key)
+    elif not may_be_absent(matcher):
+        yield Difference(key, f"missing, expected {describe(matcher)}")
 
 
 def _nonempty_differences(expected: Json, actual: Json, path: str) -> Iterator[Difference]:

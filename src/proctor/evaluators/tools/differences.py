@@ -111,6 +111,18 @@ def with_original_indices(data: dict[str, Any], places: Sequence[int]) -> dict[s
     return moved
 
 
+def with_expected_indices(data: dict[str, Any], places: Sequence[int]) -> dict[str, Any]:
+    """The details with the indices that expected calls have among all expected ones, not only among the compared."""
+    moved = dict(data)
+    for name in ("pairs", "out_of_order"):
+        moved[name] = [[places[index], column] for index, column in data[name]]
+    for name in ("different", "missing"):
+        moved[name] = [{**item, "expected": places[item["expected"]]} for item in data[name]]
+    if "satisfied" in data:
+        moved["satisfied"] = [places[index] for index in data["satisfied"]]
+    return moved
+
+
 def with_original_index(item: Fault, places: Sequence[int]) -> Fault:
     """A fault with the index that its call has among all calls."""
     return {**item, "actual": places[item["actual"]]} if "actual" in item else item

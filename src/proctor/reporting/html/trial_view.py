@@ -37,6 +37,7 @@ FIT_SYMBOLS = {
     CallFit.NOT_EXPECTED: "+",
     CallFit.OUT_OF_ORDER: "✗",
     CallFit.FORBIDDEN: "✗",
+    CallFit.EARLIER: "✓",
     CallFit.IGNORED: "-",
 }
 
@@ -145,6 +146,8 @@ class TurnView:
     """What is shown if the answer is empty."""
     answer_marked: MarkedText | None
     passages: Sequence[str]
+    state: tuple[str, str] | None
+    """The expected and the actual state after the turn, if one is expected."""
     scores: Sequence[ScoreView]
 
 
@@ -256,8 +259,15 @@ def _turn(trial: Trial, index: int, several: bool, limit: int) -> TurnView:
         empty_answer="" if reply is None else empty_answer_text(reply),
         answer_marked=None if marked is None else marked[1],
         passages=() if reply is None else reply.retrieval_context or (),
+        state=_turn_state(turn, reply),
         scores=[score_view(score) for score in scores],
     )
+
+
+def _turn_state(turn: Turn, reply: Reply | None) -> tuple[str, str] | None:
+    if turn.expected.state is None or reply is None:
+        return None
+    return pretty(turn.expected.state), pretty(reply.state)
 
 
 def _turn_facts(reply: Reply) -> list[NamedValue]:
@@ -314,13 +324,18 @@ def _call_row(pair: CallPair) -> CallRow:
     )
 
 
+def _expected_call_note(call: ExpectedCall) -> str:
+    notes = [f"at least {call.count:,} times"] if call.count != 1 else []
+    return ", ".join([*notes, "or in an earlier turn"] if call.or_earlier else notes)
+
+
 def _expected_call(call: ExpectedCall) -> CallSide:
     arguments = None
     if call.args is not None:
         arguments = [_expected_argument(name, matcher) for name, matcher in call.args.items()]
     return CallSide(
         name=f"…{call.name}…" if call.substring else call.name,
-        note=f"at least {call.count:,} times" if call.count != 1 else "",
+        note=_expected_call_note(call),
         arguments=arguments if arguments is None else arguments[:MAX_CALLS],
         more_arguments=max(0, len(arguments or ()) - MAX_CALLS),
         and_others=call.args is not None and call.extra_args,

@@ -143,6 +143,8 @@ def _write_turn(case: Case, turn: Turn, reply: Reply | None, out: TextIO, limit:
         if locations := "\n".join(failure_locations(reply)):
             out.write(f"**Failed at:**\n\n{fence(locations, limit)}\n")
         _write_tools(turn, reply, out, limit)
+        if turn.expected.state is not None:
+            out.write(f"**State:**\n\n{fence(value_text(reply.state), limit)}\n")
 
 
 def _write_tools(turn: Turn, reply: Reply, out: TextIO, limit: int) -> None:

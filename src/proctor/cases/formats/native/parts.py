@@ -79,14 +79,14 @@ def read_result(fields: Fields) -> Json:
     return result
 
 
-def read_final_state(fields: Fields) -> dict[str, Json] | None:
-    """The expected state after the last turn; matchers are allowed in it."""
-    state: dict[str, Json] | None = fields.mapping("final_state")
+def read_state(fields: Fields, key: str) -> dict[str, Json] | None:
+    """The expected state after a turn, or after the last one; matchers are allowed in it."""
+    state: dict[str, Json] | None = fields.mapping(key)
     for name, value in (state or {}).items():
         try:
             parse_state({name: value})
         except InvalidMatcher as error:
-            _report_invalid_matcher(fields.document, fields.at("final_state"), error)
+            _report_invalid_matcher(fields.document, fields.at(key), error)
     return state
 
 

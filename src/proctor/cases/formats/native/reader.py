@@ -20,11 +20,11 @@ from proctor.cases.formats import CASES_KEYS, JSON_LINES, KEYWORDS_KEY
 from proctor.cases.formats.native.json_lines import join_lines
 from proctor.cases.formats.native.parts import (
     read_arguments,
-    read_final_state,
     read_mocks,
     read_quarantine,
     read_result,
     read_scenario,
+    read_state,
     read_waivers,
     refuse_turns,
 )
@@ -171,7 +171,7 @@ def read_case(document: Document, data: Json, pointer: Pointer, defaults: tuple[
         inputs=_inputs(fields),
         metadata=fields.mapping("metadata", {}),
         state=fields.mapping("state", {}),
-        final_state=read_final_state(fields) if fields.has("final_state") else None,
+        final_state=read_state(fields, "final_state") if fields.has("final_state") else None,
         repeat=fields.integer("repeat", least=1),
         timeout=_seconds(fields, "timeout"),
         skip=fields.text("skip", blank=False),
@@ -181,6 +181,8 @@ def read_case(document: Document, data: Json, pointer: Pointer, defaults: tuple[
         extra=fields.extensions(),
         position=fields.position("id"),
     )
+    if turns and any(call.or_earlier for call in turns[0].expected.tools or ()):
+        document.problem(pointer, "has a call with or_earlier in turn 1, and there is no earlier turn; remove it")
     is_misspelled = any(did_you_mean(key, SCORING_KEYS) for key in fields.report_unknown_keys())
     if document.is_python:
         return case  # it may be scored by the evaluators of a suite that it is put into
@@ -283,9 +285,10 @@ def read_expected(fields: Fields) -> Expected:
         contains=_keywords(inner),
         tools=None if tools is None else tuple(calls),
         context=inner.texts("context"),
+        state=read_state(inner, "state") if inner.has("state") else None,
     )
     for key in inner.rest():
-        suggestion = did_you_mean(key, ("output", "contains", "tools", "context"))
+        suggestion = did_you_mean(key, ("output", "contains", "tools", "context", "state"))
         example = 'expected={"output": {...}}' if document.is_python else "expected: {output: {...}}"
         hint = f"; if the expected answer is an object, write {example}"
         document.unknown_key((*inner.pointer, key), suggestion or hint)
@@ -352,6 +355,7 @@ def read_call(document: Document, data: Any, pointer: Pointer) -> ExpectedCall:
         substring=fields.boolean("substring", False),
         extra_args=fields.boolean("extra_args", False),
         result=read_result(fields) if fields.has("result") else UNSET,
+        or_earlier=fields.boolean("or_earlier", False),
     )
     fields.report_unknown_keys()
     return call

@@ -75,6 +75,7 @@ class ExpectedTool(_Model):
         default=False, description="Whether a call may have arguments that args does not list; by default it may not."
     )
     result: Json = Field(default=None, description="What the tool returns; a call with another result does not count.")
+    or_earlier: bool | None = Field(default=False, description="Whether a call in an earlier turn counts too.")
 
 
 class ContainsWords(_Model):
@@ -105,6 +106,7 @@ class ExpectedAnswer(_Model):
         default=None, description="Tools that must be called; an empty list means that no tool is called."
     )
     context: list[str] | None = Field(default=None, description="Facts that the answer must agree with.")
+    state: dict[str, Json] | None = Field(default=None, description="What the session should know after this turn.")
 
 
 class AttachedFile(_Model):

@@ -329,6 +329,8 @@ def write_expected(expected: Expected) -> Json:
         data["tools"] = [_call(call) for call in expected.tools]
     if expected.context is not None:
         data["context"] = list(expected.context)
+    if expected.state is not None:
+        data["state"] = dict(expected.state)
     return data
 
 
@@ -344,6 +346,7 @@ def _call(call: ExpectedCall) -> Json:
     _set_if_any(data, "extra_args", call.extra_args)
     if call.result is not UNSET:
         data["result"] = call.result
+    _set_if_any(data, "or_earlier", call.or_earlier)
     return data
 
 
