@@ -43,6 +43,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pages]:
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(environment, "render", render)
+        patched.setattr(environment, "render_for_others", render)
         patched.setattr(environment, "write", lambda template, out, **values: out.write(render(template, **values)))
         _write_files()
         _visit_pages(tmp_path_factory.mktemp("hostile"), patched)

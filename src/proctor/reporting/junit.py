@@ -15,7 +15,14 @@ from typing import TextIO
 
 from proctor.reporting.build_findings import gate_case_text, reasons_besides_cases
 from proctor.reporting.explain import as_text, explain
-from proctor.reporting.wording import flaky_text, suite_counts, suites_with_trials, trial_name
+from proctor.reporting.wording import (
+    flaky_text,
+    shown_path,
+    suite_counts,
+    suites_with_trials,
+    trial_name,
+    without_machine_paths,
+)
 from proctor.results.reasons import headline_reason
 from proctor.results.run import Run
 from proctor.results.score import Outcome
@@ -66,7 +73,7 @@ def _open_suite(run: Run, info: SuiteInfo, suite_verdict: SuiteVerdict, index: i
     )
     attributes = {
         "id": str(index),
-        "package": _name(info.path or info.name),
+        "package": _name(shown_path(info.path) if info.path else info.name),
         "name": _name(info.name),
         "timestamp": _timestamp(run.started_at),
         "hostname": "localhost",
@@ -176,7 +183,7 @@ def _attributes(values: dict[str, str]) -> str:
 
 def _escape(text: str) -> str:
     """Text as XML character data; characters that XML does not allow become `\\u` escapes."""
-    legal = _ILLEGAL.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
+    legal = _ILLEGAL.sub(lambda match: f"\\u{ord(match.group()):04x}", without_machine_paths(text))
     return legal.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("\r", "&#13;")
 
 

@@ -5,12 +5,16 @@ Every report takes its words from here, so that `12 trials`, `FLAKY 4/5` or `$0.
 
 from __future__ import annotations
 
+import functools
 import math
+import os
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import groupby
+from pathlib import Path, PurePath
 
 from proctor.judging.judge import is_rule_based
 from proctor.results.reasons import mean_text, score_value, worst_score
@@ -117,6 +121,39 @@ def reliability_text(items: Sequence[Reliability], limit: int = 10) -> str:
     items = items[:limit]
     hats, ats = (" ".join(f"{getattr(item, name):.2f}" for item in items) for name in ("pass_hat", "pass_at"))
     return f"pass^k {hats}, pass@k {ats} (k = 1 to {len(items)})"
+
+
+def shown_path(path: str) -> str:
+    """A file as reports show it: relative to the folder of the project, and only its name if it is elsewhere."""
+    short = PurePath(without_machine_paths(path))
+    return short.name if short.is_absolute() or short.parts[:1] == ("~",) else str(short)
+
+
+def without_machine_paths(text: str) -> str:
+    """The text with paths relative to the current folder, as `../` if they are above it, and the home folder as `~`.
+
+    Reports are sent to others, attached to tickets and published by CI; where files are on one machine is nobody's
+    business, and different on every machine.
+    """
+    if os.sep not in text:
+        return text
+    for folder, short in _machine_folders(os.getcwd(), os.path.expanduser("~")):  # noqa: PTH109, PTH111  called for every text
+        if folder in text:
+            text = text.replace(f"{folder}{os.sep}", "" if short == "." else f"{short}{os.sep}")
+            text = re.sub(rf"{re.escape(folder)}(?![\w-]|\.\w)", short, text)
+    return text
+
+
+@functools.cache
+def _machine_folders(current: str, home: str) -> list[tuple[str, str]]:
+    """The current folder, the folders above it, and the home folder, each with what reports show instead.
+
+    The first two levels, such as `/home` or `/tmp`, say nothing about the machine.
+    """
+    stop = {Path(home), *Path(home).parents}
+    above = [folder for folder in Path(current).parents if len(folder.parts) > 2 and folder not in stop]
+    folders = [(Path(current), "."), *((folder, "/".join([".."] * level)) for level, folder in enumerate(above, 1))]
+    return [(str(folder), short) for folder, short in (*folders, (Path(home), "~")) if len(folder.parts) > 1]
 
 
 def plural(number: int, singular: str, plural_form: str | None = None) -> str:

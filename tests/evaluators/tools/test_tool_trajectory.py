@@ -120,7 +120,7 @@ def test_precision_recall_and_f1_are_always_told() -> None:
 def test_the_reason_names_what_is_missing_what_is_extra_and_which_argument_differs() -> None:
     expected = [wants("refund", order=7), wants("lookup", id=7)]
     evaluation = ToolTrajectory()(seen(expected, called("lookup", id=8), called("search", query="x")))
-    assert evaluation.reasoning == "missing refund(order=7); extra search(query='x'); lookup: id: 7 → 8"
+    assert evaluation.reasoning == "missing refund(order=7); lookup: id: 7 → 8; extra search(query='x')"
     assert evaluation.details["pairs"] == []
     assert [missing["name"] for missing in evaluation.details["missing"]] == ["refund"]
     assert [extra["actual"] for extra in evaluation.details["extra"]] == [1]

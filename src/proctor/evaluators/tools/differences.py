@@ -35,11 +35,12 @@ class Differences:
     extra: list[int]
 
     def explain(self, *, extra_allowed: bool = False) -> str:
-        """All differences in one line, the most serious first."""
+        """All differences in one line, the most serious first; other calls that are allowed come last."""
         phrases = [self._missing_call(index, count) for index, count in self.missing.items()]
-        phrases += self._calls("also called" if extra_allowed else "extra", self.extra)
-        phrases += self._calls("out of order", [column for _, column in self.out_of_order])
         phrases += [f"{self.actual[column].name}: {', '.join(why)}" for _, column, why in self.different]
+        phrases += [] if extra_allowed else self._calls("extra", self.extra)
+        phrases += self._calls("out of order", [column for _, column in self.out_of_order])
+        phrases += self._calls("also called", self.extra) if extra_allowed else []
         return one_line(phrases)
 
     def _missing_call(self, index: int, count: int) -> str:

@@ -17,7 +17,16 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from proctor.base.json_data import Json, to_json
 from proctor.reporting.terminal.screen import escape_control
-from proctor.reporting.wording import OUTCOME_STYLES, duration, interval_text, money, plural, rate_text, utc_time
+from proctor.reporting.wording import (
+    OUTCOME_STYLES,
+    duration,
+    interval_text,
+    money,
+    plural,
+    rate_text,
+    utc_time,
+    without_machine_paths,
+)
 from proctor.results.score import Outcome
 from proctor.results.verdict import verdict_word
 
@@ -26,13 +35,21 @@ if TYPE_CHECKING:
 
 
 def render(template: str, **values: Any) -> str:
-    """The rendered page or fragment."""
+    """The rendered page or fragment, for a reader on this machine."""
     return _environment().get_template(template).render(values)
 
 
+def render_for_others(template: str, **values: Any) -> str:
+    """The rendered page or fragment, without the paths of this machine."""
+    return _environment_for_others().get_template(template).render(values)
+
+
 def write(template: str, out: TextIO, **values: Any) -> None:
-    """Write the page piece by piece, so that the iterators in `values` are never in memory as a whole."""
-    out.writelines(_environment().get_template(template).generate(values))
+    """Write a file piece by piece, so that the iterators in `values` are never in memory as a whole.
+
+    A file may be sent to others, so it is without the paths of this machine.
+    """
+    out.writelines(_environment_for_others().get_template(template).generate(values))
 
 
 def short(text: str, limit: int = 500) -> str:
@@ -66,6 +83,11 @@ def asset(name: str) -> str:
 
 
 @cache
+def _environment_for_others() -> Environment:
+    return _environment().overlay(finalize=_escape_for_others)
+
+
+@cache
 def _environment() -> Environment:
     # Imported here: it takes as long as starting Python, and most commands write no HTML.
     from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -94,7 +116,16 @@ def _environment() -> Environment:
 
 def _escape_control(value: Any) -> Any:
     """Text with control characters escaped; the output of a macro is passed through."""
-    return escape_control(str(value)) if isinstance(value, str) and not hasattr(value, "__html__") else value
+    return escape_control(str(value)) if _is_text(value) else value
+
+
+def _escape_for_others(value: Any) -> Any:
+    """The same, without the paths of this machine."""
+    return escape_control(without_machine_paths(str(value))) if _is_text(value) else value
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and not hasattr(value, "__html__")
 
 
 def _asset_markup(name: str) -> Any:

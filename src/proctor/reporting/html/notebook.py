@@ -57,7 +57,7 @@ def run_html(run: Run) -> str:
     for summary in run.summaries:
         trials.setdefault((summary.suite, summary.case_id), []).append(summary)
     failures, more = _failures(run)
-    return environment.render(
+    return environment.render_for_others(
         "reporting/templates/notebook_run.html",
         outcome=run_verdict.outcome,
         reason=run_verdict.reason,
@@ -123,7 +123,7 @@ def _failures(run: Run) -> tuple[list[tuple[Outcome, str, list[explain.Fact]]], 
 def comparison_html(comparison: Comparison) -> str:
     """The conclusion, the two runs, and the cases by what changed."""
     view = comparison_view(comparison, limit=MAX_CASES)
-    return environment.render("reporting/templates/notebook_comparison.html", comparison=view)
+    return environment.render_for_others("reporting/templates/notebook_comparison.html", comparison=view)
 
 
 def is_notebook() -> bool:
@@ -172,4 +172,6 @@ class NotebookProgress:
 
 
 def _progress(outcome: Outcome | None, reason: str, share: float = 0.0) -> str:
-    return environment.render("reporting/templates/notebook_progress.html", outcome=outcome, reason=reason, share=share)
+    return environment.render_for_others(
+        "reporting/templates/notebook_progress.html", outcome=outcome, reason=reason, share=share
+    )

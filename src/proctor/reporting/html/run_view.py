@@ -14,7 +14,14 @@ from proctor.reporting.build_findings import GATE_VERDICT_LABELS, gate_lines
 from proctor.reporting.comparison_report import agent_comparison_text, agent_rows
 from proctor.reporting.failing_cases import failing_cases
 from proctor.reporting.judge_report import judge_caveats, judge_lines, judge_text
-from proctor.reporting.wording import count_parts, flaky_text, plural, reliability_text, report_only_evaluators
+from proctor.reporting.wording import (
+    count_parts,
+    flaky_text,
+    plural,
+    reliability_text,
+    report_only_evaluators,
+    shown_path,
+)
 from proctor.results.comparison.compare import agent_tables
 from proctor.results.run import Run
 from proctor.results.score import Outcome, ScoreRow, worst_outcome
@@ -155,7 +162,7 @@ def _suite_facts(info: SuiteInfo, suite_verdict: SuiteVerdict) -> list[NamedValu
         facts.append(NamedValue("A case passes if", rules[info.criteria.trials]))
     facts.append(NamedValue("Agent", info.agent, is_code=True))
     if info.path:
-        facts.append(NamedValue("File", info.path, is_code=True))
+        facts.append(NamedValue("File", shown_path(info.path), is_code=True))
     return facts
 
 

@@ -39,6 +39,7 @@ from proctor.reporting.wording import (
     reliability_text,
     report_only_evaluators,
     score_texts,
+    shown_path,
     suites_with_trials,
     trial_name,
     utc_time,
@@ -228,7 +229,7 @@ def write(run: Run, verdict: RunVerdict, out: TextIO) -> None:
         out.write(f"### Suite: {inline(suite_verdict.name)} {VERDICT_BADGES[suite_verdict.outcome]}\n\n")
         out.write(f"{inline(suite_verdict.reason)}{_reliability(suite_verdict)}\n\n")
         if info.path:
-            out.write(f"File {code(info.path)}, agent {code(info.agent)}\n\n")
+            out.write(f"File {code(shown_path(info.path))}, agent {code(info.agent)}\n\n")
         repeated = {case.case_id: case for case in suite_verdict.cases if case.trials > 1}
         for case_id, own in groupby(trials, key=lambda trial: trial.case.id):
             if case_id in repeated:
@@ -241,7 +242,7 @@ def write(run: Run, verdict: RunVerdict, out: TextIO) -> None:
 
 def _write_header(run: Run, verdict: RunVerdict, out: TextIO) -> None:
     agents = list(dict.fromkeys(info.agent for info in run.suites if info.agent))
-    files = list(dict.fromkeys(info.path for info in run.suites if info.path))
+    files = list(dict.fromkeys(shown_path(info.path) for info in run.suites if info.path))
     environment = dict(run.environment)
     version = environment.pop("proctor_version", "not recorded")
     out.write(f"# Test report: {inline(', '.join(agents) or 'no agent')}\n\n")
