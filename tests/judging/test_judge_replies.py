@@ -12,6 +12,7 @@ from pydantic import BaseModel
 
 from proctor.evaluators.judge_questions import yes_no_question
 from proctor.judging.judge import InvalidReply, Question
+from proctor.judging.questions import ClaimVerdict, ClaimVerdicts, EachOnce
 from proctor.judging.replies import read_reply, without_lone_surrogates
 
 
@@ -58,7 +59,7 @@ def test_one_object_counts_whatever_stands_around_it(text: str) -> None:
         ("  \n ", "empty"),
         ("<think>hmm</think>", "empty"),
         ("<think>I shall think about it until I run out of", "reasoning"),
-        ("I'm sorry, but I can't help with that.", "no JSON object"),
+        ("I'm sorry, but I can't help with that.", "it declines to answer, and contains no JSON object"),
         ('{"verdict": "no"', "incomplete"),
         ('{"thoughts": {"verdict": "yes"}, "verdict": ', "incomplete"),
         ('{"verdict": "no', "incomplete"),
@@ -72,7 +73,7 @@ def test_one_object_counts_whatever_stands_around_it(text: str) -> None:
         ('{"verdict": "no", "score": "0.5"}', "score"),
         ('{"verdict": "no", "notes": "none"}', "notes"),
         ("{}", "verdict: Field required"),
-        ('[{"verdict": "no"}]', "other text"),
+        ('[{"verdict": "no"}]', "it is a JSON list; write one JSON object"),
         ("null", "no JSON object"),
     ],
 )
@@ -173,3 +174,28 @@ def test_a_verdict_of_another_word_is_none() -> None:
     question = yes_no_question("verdict", "Is it polite?", {"answer": "Thank you."})
     with pytest.raises(InvalidReply):
         read_reply('{"reason": "it thanks", "verdict": "yes, mostly"}', question)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "said"),
+    [
+        ([1, 2], "the judge gave 2 verdicts for 3 statements (none for 3)"),
+        ([1], "the judge gave 1 verdict for 3 statements (none for 2, 3)"),
+        ([], "the judge gave 0 verdicts for 3 statements (none for 1, 2, 3)"),
+        ([1, 2, 3, 4], "the judge gave 4 verdicts for 3 statements (there is no 4)"),
+        ([1, 2, 2], "(none for 3; more than one for 2)"),
+        ([0, 1, 2], "(none for 3; there is no 0)"),
+    ],
+)
+def test_missing_repeated_and_unknown_verdicts_are_named(numbers: list[int], said: str) -> None:
+    check = EachOnce(3, "statements")
+
+    complaint = check(claim_verdicts(numbers))
+
+    assert complaint is not None
+    assert said in complaint
+    assert check(claim_verdicts([3, 1, 2])) is None
+
+
+def claim_verdicts(numbers: list[int]) -> ClaimVerdicts:
+    return ClaimVerdicts(verdicts=[ClaimVerdict(number=number, reason="", verdict="supported") for number in numbers])

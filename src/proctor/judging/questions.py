@@ -8,6 +8,7 @@ reasons while it writes.
 from __future__ import annotations
 
 import functools
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
@@ -48,10 +49,16 @@ class EachOnce:
         numbers = sorted(item.number for item in getattr(reply, self.field))
         if numbers == list(range(1, self.count + 1)):
             return None
-        expected = f"exactly one entry for each number from 1 to {self.count}"
+        known = range(1, self.count + 1)
+        faults = {
+            "none for": [number for number in known if number not in numbers],
+            "more than one for": [number for number, count in Counter(numbers).items() if count > 1],
+            "there is no": [number for number in dict.fromkeys(numbers) if number not in known],
+        }
+        listed = "; ".join(f"{words} {', '.join(map(str, found[:20]))}" for words, found in faults.items() if found)
         verdicts = "1 verdict" if len(numbers) == 1 else f"{len(numbers)} verdicts"
-        found = f"the judge gave {verdicts} for {self.count} {self.items}"
-        return f"{found}; {self.field} must have {expected}; it has {numbers[:50]}"
+        given = f"the judge gave {verdicts} for {self.count} {self.items} ({listed})"
+        return f"{given}; {self.field} must have exactly one entry for each number from 1 to {self.count}"
 
 
 def _not_empty(field: str, complaint: str) -> Any:

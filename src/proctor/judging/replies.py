@@ -16,6 +16,7 @@ from typing import Any
 
 from proctor.base.json_data import Json, canonical, to_text
 from proctor.judging.judge import InvalidReply, Question, ReplyT, Texts, as_list
+from proctor.judging.rule_judge.claims import declines
 
 MAX_REPLY_LENGTH = 1_000_000
 """The most characters of a reply; a longer one is refused without parsing."""
@@ -71,9 +72,12 @@ def _only_object(text: str, material: Mapping[str, Texts]) -> dict[str, Json]:
     answer = _without_thinking(text)
     if not answer:
         raise _Unusable("it is empty")
+    if _is_list(answer):
+        raise _Unusable("it is a JSON list; write one JSON object with the fields of the schema")
     spans = _braces(answer)
     if not spans:
-        raise _Unusable("it contains no JSON object")
+        refusal = "it declines to answer, and " if declines(answer) else "it "
+        raise _Unusable(f"{refusal}contains no JSON object")
     if len(spans) > MAX_OBJECTS:
         raise _Unusable(f"it contains {len(spans):,} JSON objects; write only one")
     found = [_parsed(answer[begin:end]) for begin, end in spans]
@@ -84,6 +88,15 @@ def _only_object(text: str, material: Mapping[str, Texts]) -> dict[str, Json]:
     for begin, end in spans:
         _refuse_quotation(answer, begin, end, material)
     return found[0]
+
+
+def _is_list(text: str) -> bool:
+    if not (text.startswith("[") and text.endswith("]")):
+        return False
+    try:
+        return isinstance(json.loads(text), list)
+    except (ValueError, RecursionError):
+        return False
 
 
 def _without_thinking(text: str) -> str:
