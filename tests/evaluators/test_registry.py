@@ -7,7 +7,7 @@ import pytest
 from proctor.base.errors import UsageError
 from proctor.cases.suite import EvaluatorSpec
 from proctor.evaluators import shipped_evaluators
-from proctor.evaluators.registry import resolve_evaluator
+from proctor.evaluators.registry import find_declaration, resolve_evaluator, similar_evaluators
 
 ARGUMENTS = {
     "geval": {"criteria": "It is polite."},
@@ -65,3 +65,13 @@ def test_it_is_the_same_evaluator_under_either_name() -> None:
 def test_an_unknown_name_is_refused(name: str) -> None:
     with pytest.raises(UsageError, match="no evaluator is called"):
         resolve_evaluator(EvaluatorSpec(name))
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("MaxToolCalls", "MaxSteps"), ("max_tool_calls", "MaxSteps"), ("NoPII", "PIILeakage"), ("Contians", "Contains")],
+)
+def test_a_name_that_does_not_exist_finds_the_evaluator_that_does_it(name: str, meant: str) -> None:
+    assert similar_evaluators(name)[0] == meant
+    with pytest.raises(UsageError, match=meant):
+        find_declaration(name)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import functools
 import inspect
+import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -304,11 +305,33 @@ def find_declaration(name: str) -> Declaration:
     own = own or _alias(name)
     if own is not None:
         return declaration_of(shipped_class(own))
-    lower = {known_name.lower(): known_name for known_name in known}
-    close = [lower[match] for match in difflib.get_close_matches(name.lower(), lower, n=4, cutoff=0.5)]
-    close += [known_name for known_name in known if name and name.lower() in known_name.lower()][:4]
-    hint = f"; similar: {', '.join(dict.fromkeys(close))}" if close else "; see `proctor list evaluators`"
+    close = similar_evaluators(name)
+    hint = f"; similar: {', '.join(close)}" if close else "; see `proctor list evaluators`"
     raise UsageError(f"no evaluator is called {name!r}{hint}")
+
+
+def similar_evaluators(name: str, limit: int = 4) -> list[str]:
+    """Shipped evaluators that `name` may mean: by what they do, then by how they are spelled.
+
+    `MaxToolCalls` is spelled like `MaxTokens`, but the words of the name describe `MaxSteps`, a limit on tool calls.
+    """
+    known = shipped_evaluators()
+    words = _words(name)
+    matches = {
+        item.name: len(words & _words(f"{item.name} {item.summary}")) + len(words & _words(item.name))
+        for item in shipped_declarations()
+    }
+    by_words = sorted((item for item in matches if matches[item] > 1), key=lambda item: -matches[item])
+    lower = {known_name.lower(): known_name for known_name in known}
+    by_spelling = [lower[match] for match in difflib.get_close_matches(name.lower(), lower, n=limit, cutoff=0.5)]
+    by_spelling += [known_name for known_name in known if name and name.lower() in known_name.lower()]
+    return list(dict.fromkeys([*by_words[:2], *by_spelling]))[:limit]
+
+
+def _words(text: str) -> set[str]:
+    """The words of a name or sentence, in lower case and without a plural `s`."""
+    found = re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", text)
+    return {word.lower().removesuffix("s") for word in found} - {"the", "of", "a", "an", "metric", "evaluator"}
 
 
 def _find(name: str, base: Path | None) -> Any:
@@ -336,7 +359,10 @@ def _by_alias(name: str) -> str:
     """The shipped evaluator that another tool calls by this name; raises `UsageError` if there is none."""
     own = _alias(name)
     if own is None:
-        likely = did_you_mean(name, shipped_evaluators()) or "; use a shipped one, or name your own as file.py:name"
+        likely = did_you_mean(name, shipped_evaluators())
+        if not likely and (similar := similar_evaluators(name, limit=2)):
+            likely = f"; similar: {', '.join(similar)}; name your own as file.py:name"
+        likely = likely or "; use a shipped one, or name your own as file.py:name"
         raise UsageError(f"no evaluator is called {name!r}{likely}")
     return own
 
