@@ -293,3 +293,27 @@ def test_a_run_of_another_process_is_followed_until_it_is_killed(browser: Browse
         expect(page.get_by_text("The process ended early")).to_be_visible()
         page.goto("/")
         expect(page.locator(".badge", has_text="died")).to_be_visible()
+
+
+def test_input_and_answer_can_be_hidden_and_stay_hidden(browser: Browser, address: str) -> None:
+    with open_page(browser, address) as page:
+        page.goto(f"/runs/{SECOND}")
+        column = page.get_by_role("columnheader", name="Input and answer")
+        expect(column).to_be_visible()
+        page.get_by_role("button", name="Hide input and answer").click()
+        expect(column).to_be_hidden()
+        page.goto(f"/runs/{FIRST}")
+        expect(column).to_be_hidden()
+        page.get_by_role("button", name="Show input and answer").click()
+        expect(column).to_be_visible()
+
+
+def test_a_long_id_moves_no_column(browser: Browser, tmp_path: Path) -> None:
+    store_run(tmp_path / "short", FIRST, [trial("a", FAILED), trial("b")])
+    store_run(tmp_path / "long", FIRST, [trial("a" * 300, FAILED), trial("b")])
+    places = []
+    for folder in ("short", "long"):
+        with serve_viewer(tmp_path / folder) as client, open_page(browser, str(client.base_url).rstrip("/")) as page:
+            page.goto(f"/runs/{FIRST}")
+            places.append(page.get_by_role("columnheader", name="Outcome").bounding_box()["x"])  # type: ignore[index]
+    assert places[0] == places[1]

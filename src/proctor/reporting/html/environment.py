@@ -16,7 +16,7 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any, TextIO
 
 from proctor.base.json_data import Json, to_json
-from proctor.reporting.terminal.screen import escape_control
+from proctor.reporting.terminal.screen import cut_middle, escape_control
 from proctor.reporting.wording import (
     OUTCOME_STYLES,
     duration,
@@ -103,6 +103,7 @@ def _environment() -> Environment:
     )
     environment.filters |= {
         "short": short,
+        "cut_middle": cut_middle,
         "pretty": pretty,
         "percent": percent,
         "duration": duration,

@@ -181,6 +181,7 @@ def _trial_line(trial: Trial, names: NameColumn, reason: str) -> list[Span]:
 
 RULE_WIDTH = 72
 MAX_NAMES = 100
+MAX_LISTED_NAME = 60
 SLOW_MS = 1_000
 
 
@@ -280,17 +281,25 @@ def _print_failing_cases(screen: Screen, suite: SuiteVerdict) -> None:
             _print_failing_case(screen, f"{name}{' ' * (column - display_width(name))}", case)
     else:
         for outcome in (Outcome.FAILED, Outcome.ERROR):
-            if names := [case.case_id for case in bad[:MAX_NAMES] if case.outcome is outcome]:
+            if names := [_listed_name(screen, case.case_id) for case in bad[:MAX_NAMES] if case.outcome is outcome]:
                 screen.line("  ", (f"{outcome.value}:", STYLES[outcome]), f" {', '.join(names)}")
     if (more := len(bad) + len(flaky) - MAX_NAMES) > 0:
         screen.line(f"  and {plural(more, 'more case')}; all: proctor show --failed")
 
 
 def _print_pending_cases(screen: Screen, suite: SuiteVerdict) -> None:
-    names = [case.case_id for case in suite.cases if case.outcome is Outcome.PENDING and not case.quarantined]
-    if names:
-        more = f" and {plural(len(names) - MAX_NAMES, 'more case')}" if len(names) > MAX_NAMES else ""
-        screen.line("  ", ("pending:", STYLES[Outcome.PENDING]), f" {', '.join(names[:MAX_NAMES])}{more}")
+    ids = [case.case_id for case in suite.cases if case.outcome is Outcome.PENDING and not case.quarantined]
+    if ids:
+        more = f" and {plural(len(ids) - MAX_NAMES, 'more case')}" if len(ids) > MAX_NAMES else ""
+        names = ", ".join(_listed_name(screen, case_id) for case_id in ids[:MAX_NAMES])
+        screen.line("  ", ("pending:", STYLES[Outcome.PENDING]), f" {names}{more}")
+
+
+def _listed_name(screen: Screen, case_id: str) -> str:
+    """The id of a case in a list; on a terminal, a long one loses its middle."""
+    if screen.width is None:
+        return case_id
+    return cut_middle(case_id, min(MAX_LISTED_NAME, screen.width - 6), "…" if screen.unicode else "...")
 
 
 def _print_failing_case(screen: Screen, name: str, case: CaseVerdict) -> None:
