@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from typing import TypeAlias
 
 from proctor.base.json_data import Json, fingerprint, to_json
@@ -22,6 +23,14 @@ CaseAddress: TypeAlias = tuple[str, str]
 
 TrialAddress: TypeAlias = tuple[str, str, int]
 """The suite, the id of the case, and which repetition: unique in a run."""
+
+_NAMESAKE = re.compile(r"(?: \([^()]+\.\w+\))?(?: #[0-9]+)?\Z")
+
+
+def own_name(suite: str) -> str:
+    """The name of a suite as its file has it, without what sets it apart from others of that name in one run."""
+    return _NAMESAKE.sub("", suite)
+
 
 IDENTITY_FIELDS = ("inputs", "metadata", "state", "final_state", "extra", "doubles", "scenario")
 """Stored names of the fields that identify a case besides its turns: not its id, tags, repeats or evaluators."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,17 +12,20 @@ import click
 
 from proctor.base.errors import UsageError
 from proctor.cases.formats.loading import load
+from proctor.cases.identity import CaseAddress, own_name
 from proctor.cli.help_pages import AGENT_AND_JUDGE, STORED_RUNS, DocumentedCommand, option
 from proctor.cli.options import json_option, judge_options, store_option
 from proctor.cli.output import say, say_json
 from proctor.cli.selection import CaseSelection, case_selection, paths_argument
 from proctor.config import Configuration, read_configuration
 from proctor.gate.baseline import BaselineLine, CaseBaseline, baseline_path, lines_of_run, read_baseline
-from proctor.gate.flakiness import VarianceSplit, flaky_cases, split_variance
+from proctor.gate.flakiness import VarianceSplit, changed_with, flaky_cases, split_variance
 from proctor.reporting.wording import duration, money, plural
 from proctor.results.judge_usage import judge_name
+from proctor.results.run import Run
 from proctor.results.score import Outcome
 from proctor.results.store.store import DATABASE_FILE, Store
+from proctor.results.suite_info import SuiteInfo
 from proctor.running.rescore import rejudge
 
 RUNS_READ = 50
@@ -75,12 +79,12 @@ def command(**values: Any) -> int:
     configuration = read_configuration()
     folder = configuration.store(options.store)
     store = Store(folder, create=False) if (folder / DATABASE_FILE).is_file() else None
-    cases, files = _suites(options.paths, options.selection, options.baseline or configuration.values.get("baseline"))
-    lines = [line for path in files for line in read_baseline(path).lines]
-    current = [] if store is None else _lines_of_current_agents(store, lines)
-    flaky = [item for item in flaky_cases(lines, current) if item.address in cases]
-    splits = _splits(flaky, store, options, configuration) if options.rejudge else {}
-    uses_judge = _judged_cases(flaky, store)
+    chosen = _choose(options.paths, options.selection, options.baseline or configuration.values.get("baseline"))
+    lines = list(chosen.baseline_lines())
+    current = [] if store is None else _lines_of_current_agents(store, lines, chosen)
+    flaky = [item for item in flaky_cases(lines, current) if item.address in chosen.cases]
+    splits = _splits(flaky, store, options, configuration, chosen) if options.rejudge else {}
+    uses_judge = _judged_cases(flaky, store, chosen)
     if options.as_json:
         say_json("flaky-row", [_as_json(item, splits.get(item.address), uses_judge) for item in flaky])
         return 0
@@ -91,23 +95,59 @@ def command(**values: Any) -> int:
     return 0
 
 
-def _suites(
-    paths: tuple[str, ...], selection: CaseSelection, shared: str | Path | None
-) -> tuple[set[tuple[str, str]], list[Path]]:
-    """The current cases, by suite and id, and their baseline files."""
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    """The cases to list, by suite and id, and what their suites are called elsewhere.
+
+    Suites of the same name get another one where they run together, so a suite in a run or in its own baseline file is
+    recognized by its file.
+    """
+
+    cases: set[CaseAddress]
+    names: Mapping[Path, str]
+    """The name of each suite that is the only one in its file, by that file."""
+    baselines: Mapping[Path, str]
+    """The baseline files, each with the name of the suite whose own file it is; empty if several share it."""
+
+    def baseline_lines(self) -> Iterator[BaselineLine]:
+        for path, name in self.baselines.items():
+            for line in read_baseline(path).lines:
+                is_namesake = name and own_name(line.suite) == own_name(name)
+                yield replace(line, suite=name) if is_namesake else line
+
+    def name_of(self, info: SuiteInfo) -> str | None:
+        """What the suite of a stored run is called here; None if it is another file's."""
+        if info.path is None or info.source:  # `source`: it ran with several agents, under a name for each
+            return info.name
+        path = Path(info.path)
+        name = self.names.get(path.resolve())
+        return name if name is not None or (self.names and path.is_file()) else info.name
+
+    def stored_names(self, row: Run) -> dict[str, str]:
+        """By the name that a suite has here: its name in a run."""
+        return {name: info.name for info in row.suites if (name := self.name_of(info)) is not None}
+
+
+def _choose(paths: tuple[str, ...], selection: CaseSelection, shared: str | Path | None) -> _Chosen:
     suite_files, selection = selection.with_paths(paths)
     suites = load(suite_files or [Path()])
     selects = selection.case_filter(suites)
-    files = [Path(shared)] if shared else [baseline_path(suite.path) for suite in suites]
     if shared and not Path(shared).is_file():
         raise UsageError(f"no baseline {shared}; create it with `proctor baseline accept`")
     cases = {
         (suite.name, case.id) for suite in suites for case in suite.cases if selects is None or selects(suite, case)
     }
-    return cases, [path for path in dict.fromkeys(files) if path.is_file()]
+    in_file = Counter(suite.path for suite in suites)
+    names = {suite.path.resolve(): suite.name for suite in suites if suite.path and in_file[suite.path] == 1}
+    baselines = (
+        {Path(shared): ""}
+        if shared
+        else {baseline_path(suite.path): suite.name if in_file[suite.path] == 1 else "" for suite in suites}
+    )
+    return _Chosen(cases, names, {path: name for path, name in baselines.items() if path.is_file()})
 
 
-def _lines_of_current_agents(store: Store, baseline: list[BaselineLine]) -> list[BaselineLine]:
+def _lines_of_current_agents(store: Store, baseline: list[BaselineLine], chosen: _Chosen) -> list[BaselineLine]:
     """Lines of the latest stored runs whose agent is the same as in the latest run.
 
     A run that is in the baseline too has the lines that it has there. Rescored runs are left out: they have no new
@@ -117,48 +157,63 @@ def _lines_of_current_agents(store: Store, baseline: list[BaselineLine]) -> list
     agents: dict[tuple[str, str], str] = {}
     for row in rows:
         for info in row.suites:
-            agents.setdefault((info.name, info.agent), info.agent_fingerprint)
+            if (name := chosen.name_of(info)) is not None:
+                agents.setdefault((name, info.agent), info.agent_fingerprint)
     lines = []
     for row in rows:
-        same = {i.name for i in row.suites if agents[i.name, i.agent] == i.agent_fingerprint}
+        names = {info.name: name for info in row.suites if (name := chosen.name_of(info)) is not None}
+        same = {
+            names[i.name]
+            for i in row.suites
+            if i.name in names and agents[names[i.name], i.agent] == i.agent_fingerprint
+        }
         recorded = [line for line in baseline if line.run == row.id]
         if recorded:
             lines += [line for line in recorded if line.suite in same]
         # A run without scoring keys does not record how it was scored, so it cannot be counted.
         elif same and row.scoring_keys:
-            lines += [line for line in lines_of_run(row) if line.suite in same]
+            own = [replace(line, suite=names[line.suite]) for line in lines_of_run(row) if line.suite in names]
+            lines += [line for line in own if line.suite in same]
     return lines
 
 
-def _judged_cases(cases: list[CaseBaseline], store: Store | None) -> dict[tuple[str, str], bool]:
+def _judged_cases(cases: list[CaseBaseline], store: Store | None, chosen: _Chosen) -> dict[CaseAddress, bool]:
     """By case: whether a judge decides its outcome; only cases with a stored passing trial are in it."""
     if store is None:
         return {}
+    rows = store.runs(RUNS_READ)
     uses_judge = {}
     for item in cases:
-        trials = store.passing_trials(*item.address, 1)
+        suite, case = item.address
+        names = dict.fromkeys(chosen.stored_names(row).get(suite, suite) for row in rows)
+        trials = next((found for name in names if (found := store.passing_trials(name, case, 1))), [])
         if trials:
             uses_judge[item.address] = any(not score.report_only and judge_name(score) for score in trials[0].scores)
     return uses_judge
 
 
 def _splits(
-    cases: list[CaseBaseline], store: Store | None, options: FlakyOptions, configuration: Configuration
-) -> dict[tuple[str, str], VarianceSplit | None]:
+    cases: list[CaseBaseline],
+    store: Store | None,
+    options: FlakyOptions,
+    configuration: Configuration,
+    chosen: _Chosen,
+) -> dict[CaseAddress, VarianceSplit | None]:
     """By case: the variance split after judging the answers of its latest stored runs several times."""
     if store is None:
         raise UsageError("--rejudge needs stored answers, and there are no runs here; run `proctor test` first")
     scoring = configuration.run_options(judge=options.judge, budget=options.budget)
-    stored = {row.id for row in store.runs()}
-    by_run: dict[str, set[tuple[str, str]]] = defaultdict(set)
+    names = {row.id: chosen.stored_names(row) for row in store.runs()}
+    by_run: dict[str, dict[CaseAddress, CaseAddress]] = defaultdict(dict)
     for item in cases:
-        for run in [run for run in item.runs if run in stored][-RUNS_JUDGED:]:
-            by_run[run].add(item.address)
-    outcomes: dict[tuple[str, str], dict[tuple[str, int], list[Outcome]]] = defaultdict(lambda: defaultdict(list))
+        suite, case = item.address
+        for run in [run for run in item.runs if run in names][-RUNS_JUDGED:]:
+            by_run[run][names[run].get(suite, suite), case] = item.address
+    outcomes: dict[CaseAddress, dict[tuple[str, int], list[Outcome]]] = defaultdict(lambda: defaultdict(list))
     for run, addresses in by_run.items():
         for _ in range(options.rejudge or 0):
-            for (suite, case, number), outcome in rejudge(store, run, addresses, scoring).items():
-                outcomes[suite, case][run, number].append(outcome)
+            for (suite, case, number), outcome in rejudge(store, run, set(addresses), scoring).items():
+                outcomes[addresses[suite, case]][run, number].append(outcome)
     return {address: split_variance(rows.values()) for address, rows in outcomes.items()}
 
 
@@ -182,7 +237,10 @@ def _line(item: CaseBaseline, split: VarianceSplit | None, uses_judge: dict[tupl
     interval = f"[{item.pass_rate.low:.0%}, {item.pass_rate.high:.0%}]"
     rate = f"FLAKY {item.record.passes}/{item.record.trials} {interval}"
     spent = f"  {' and '.join(cost)} spent" if cost else ""
-    return f"{'/'.join(item.address)}  {rate}  {_source_of_noise(split, uses_judge.get(item.address))}{spent}"
+    noise = _source_of_noise(split, uses_judge.get(item.address))
+    if run := changed_with(item):
+        noise += f"; or a change outside of the agent: it changed once, with run {run}"
+    return f"{'/'.join(item.address)}  {rate}  {noise}{spent}"
 
 
 def _as_json(
@@ -197,6 +255,7 @@ def _as_json(
         "passes": item.record.passes,
         "rate": {"low": item.pass_rate.low, "mean": item.pass_rate.mean, "high": item.pass_rate.high},
         "runs": list(item.runs),
+        "changed_with": changed_with(item) or None,
         "judged": uses_judge.get(item.address),
         "variance": None
         if split is None

@@ -23,7 +23,7 @@ from proctor.base.documents import did_you_mean
 from proctor.base.errors import StoreError, UsageError
 from proctor.base.json_data import Json, to_text
 from proctor.cases.formats.loading import BASELINE_SUFFIX
-from proctor.cases.identity import CaseAddress, content_key
+from proctor.cases.identity import CaseAddress, content_key, own_name
 from proctor.gate.beliefs import BaselineRecord
 from proctor.gate.other_days import Counts
 from proctor.results.gate_result import CaseStatus
@@ -188,9 +188,18 @@ class Baseline:
             if line.suite == identity.suite and line.content == identity.content and _OLD_ID.fullmatch(line.case)
         ]
 
+    def _recorded_beside_namesakes(self, identity: CaseIdentity) -> list[BaselineLine]:
+        """The lines of a case whose suite ran with others of the same name, which changes its name in that run."""
+        name = own_name(identity.suite)
+        return [line for line in self.lines if line.case == identity.case and own_name(line.suite) == name]
+
     def lookup(self, identity: CaseIdentity) -> CaseBaseline:
         """The baseline of a case over all its runs. Everything that shows or uses a baseline calls this."""
-        recorded = self._by_case.get((identity.suite, identity.case)) or self._recorded_under_old_id(identity)
+        recorded = (
+            self._by_case.get((identity.suite, identity.case))
+            or self._recorded_under_old_id(identity)
+            or self._recorded_beside_namesakes(identity)
+        )
         own = [line for line in recorded if line.agent == identity.agent]
         same = [line for line in own if line.content == identity.content]
         lines = lines_in_force([line for line in same if line.evaluators == identity.evaluators])

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from statistics import fmean, variance
 
 from proctor.gate.baseline import Baseline, BaselineLine, CaseBaseline
@@ -30,6 +31,19 @@ def flaky_cases(baseline: Iterable[BaselineLine], current: Iterable[BaselineLine
 
     flaky = (case for case in together.latest_cases() if any(part.lookup(case.identity).is_flaky for part in parts))
     return sorted(flaky, key=certainty)
+
+
+def changed_with(case: CaseBaseline) -> str:
+    """The run with which a case changed for good, if no run is mixed and it changed only once; else nothing.
+
+    That is what a change outside of the agent's code looks like, such as another environment variable or another
+    version of a service. Two runs alone cannot show whether it is that, or chance.
+    """
+    rates = [(run, counts.passes / counts.trials) for run, counts in case.counts_by_run.items()]
+    if any(0 < rate < 1 for _, rate in rates):
+        return ""
+    changes = [run for (_, before), (run, after) in pairwise(rates) if before != after]
+    return changes[0] if len(changes) == 1 else ""
 
 
 @dataclass(frozen=True, slots=True)
