@@ -165,6 +165,27 @@ def test_surviving_kinds_come_first_each_with_an_expectation_that_kills_it(mutat
         assert left == [], kind["proposal"]["lines"]
 
 
+def test_a_suite_in_python_gets_its_proposals_in_python(project: Path, proctor: Command) -> None:
+    (project / "desk.py").write_text(AGENT, encoding="utf-8")
+    code = """
+from proctor import Case, Suite
+from desk import desk
+
+case = Case("I want my money back for A-1001", {arguments})
+suite = Suite("desk", [case], agent=desk)
+"""
+    weak, better = project / "weak_suite.py", project / "better_suite.py"
+    weak.write_text(code.replace("{arguments}", 'expected={"contains": ["refund"]}'), encoding="utf-8")
+    proctor("test", "weak_suite.py:suite", "-q")
+    (proposal,) = json.loads(proctor("mutate", "--json", "-").out)["suites"][0]["proposals"]
+
+    better.write_text(code.replace("{arguments}", proposal["lines"]), encoding="utf-8")
+
+    assert proctor("test", "better_suite.py:suite", "-q").code == 0
+    report = json.loads(proctor("mutate", "--json", "-").out)
+    assert report["complete"], report["verdict"]
+
+
 def test_no_keyword_is_proposed_that_a_longer_number_would_pass(mutated: Command) -> None:
     kinds = {kind["kind"]: kind for kind in mutated(WEAK)["suites"][0]["kinds"]}
     wrong = "Your refund of $1249.50 for order A-11001 is not late: it arrives in 15 days, or 5.5 days, $249.507."

@@ -52,8 +52,8 @@ MUTANTS = "Mutants"
     group=MUTANTS,
     type=click.IntRange(min=1),
     metavar="N",
-    help="Maximum mutants per trial (default: 500; fewer if the run has more than 40 trials). If there are more places "
-    "to change, they are sampled evenly, and the report says how many were left out.",
+    help="Maximum mutants per trial (default: 500; fewer if the run has more than 40 trials, 24 with --budget). If "
+    "there are more places to change, they are sampled evenly, and the report says how many were left out.",
 )
 @option(
     "--min-kill",

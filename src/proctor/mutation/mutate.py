@@ -39,7 +39,7 @@ from proctor.mutation.scoring import (
 )
 from proctor.results.score import Outcome
 from proctor.results.trial import Trial
-from proctor.running.plan import PlannedSuite, PlannedTrial
+from proctor.running.plan import Plan, PlannedSuite, PlannedTrial
 from proctor.running.rescore import RescorePlan, plan_rescore
 from proctor.running.reuse import conversation_result
 from proctor.running.settings import RunOptions
@@ -55,7 +55,8 @@ SAME_ANSWER = "same answer as an earlier trial of the case"
 MAX_PER_TRIAL = 500
 MIN_PER_TRIAL = 24
 MAX_TOTAL = 20_000
-"""By default every place is tried, up to 500 per trial; with many trials, about 20,000 in all and 24 per trial."""
+"""By default every place is tried, up to 500 per trial; with many trials, about 20,000 in all and 24 per trial, and
+also 24 if language models judge them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,7 @@ class MutationRequest:
     """Files whose expectations replace those of the run."""
     seed: int = 0
     max_per_trial: int | None = None
-    """Maximum mutants per trial; `None` for as many as `default_limit` allows."""
+    """Maximum mutants per trial; `None` leaves it to `limit_of`."""
     ignore_controls: bool = False
     """Whether to continue with a suite that fails its expected answers or passes empty ones."""
     min_kill: float | None = None
@@ -85,13 +86,18 @@ def mutate(request: MutationRequest) -> MutationReport:
         stored_calls = database if database.is_file() else None
         with judges_within_budget(options.budget_usd, stored_calls, rescore.plan.suites) as judges:
             suites = run_sync(_mutate_suites(rescore, request, options, judges))
-    limit = request.max_per_trial or default_limit(len(rescore.plan.trials))
-    return MutationReport(rescore.run.id, request.seed, limit, tuple(suites), request.min_kill)
+    return MutationReport(
+        rescore.run.id, request.seed, limit_of(request, rescore.plan), tuple(suites), request.min_kill
+    )
 
 
-def default_limit(trials: int) -> int:
-    """How many mutants each of so many trials gets."""
-    return max(MIN_PER_TRIAL, min(MAX_PER_TRIAL, MAX_TOTAL // max(1, trials)))
+def limit_of(request: MutationRequest, plan: Plan) -> int:
+    """How many mutants each trial gets: as many as requested; else fewer the more trials there are, or if they cost."""
+    if request.max_per_trial is not None:
+        return request.max_per_trial
+    if request.options.budget_usd is not None and any(suite.asks_models for suite in plan.suites):
+        return MIN_PER_TRIAL
+    return max(MIN_PER_TRIAL, min(MAX_PER_TRIAL, MAX_TOTAL // max(1, len(plan.trials))))
 
 
 async def _mutate_suites(
@@ -128,7 +134,7 @@ class _SuiteMutation:
         self._scorer = scorer
         self._judges = judges
         self._observed = {bound.title: observed_parts(bound) for bound in suite.evaluators}
-        self._limit = request.max_per_trial or default_limit(len(rescore.plan.trials))
+        self._limit = limit_of(request, rescore.plan)
         self._skipped: Counter[str] = Counter()
         self._unmutated: dict[str, str] = {}
         self._notes: list[str] = []

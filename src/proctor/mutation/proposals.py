@@ -1,4 +1,4 @@
-"""Suggests expectations that would kill survivors, as lines for a native suite.
+"""Suggests expectations that would kill survivors, as lines for a native suite in YAML or Python.
 
 For the survivors of a turn, several expectations are drafted: phrases that the survivors lack, the whole answer, a
 similar text, tools, their arguments, exact calls, limits. A draft is suggested only after it was run: every good answer
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import pprint
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -373,10 +374,16 @@ def _changed_keys(old: Expected, new: Expected) -> dict[str, Json]:
 
 
 def _lines(suite: PlannedSuite, draft: _Draft) -> str:
-    """The draft as lines of a suite."""
+    """The draft as lines of a suite: new and changed keys in YAML, or whole arguments of `Case` in Python."""
     evaluators = _written_evaluators(suite, draft)
-    data: dict[str, Json] = {"expected": dict(draft.expected)} if draft.expected else {}
-    return yaml_lines({**data, "evaluators": evaluators} if evaluators else data)
+    path = suite.suite.path
+    is_python = path is None or path.suffix == ".py"
+    expected = write_expected(draft.case.turns[draft.turn].expected) if is_python else dict(draft.expected)
+    data: dict[str, Json] = {"expected": expected} if draft.expected else {}
+    data |= {"evaluators": evaluators} if evaluators else {}
+    if not is_python:
+        return yaml_lines(data)
+    return "".join(f"{name}={pprint.pformat(value, width=76, sort_dicts=False)},\n" for name, value in data.items())
 
 
 def _written_evaluators(suite: PlannedSuite, draft: _Draft) -> list[Json]:

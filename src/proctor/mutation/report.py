@@ -248,8 +248,9 @@ def footnotes(suite: SuiteFindings) -> list[str]:
 def explanation(item: MutantResult, suite: SuiteFindings) -> str:
     """Why a survivor may not be a weakness of the suite, or ""."""
     lenient = [e.evaluator for e in suite.evaluators if e.evaluator in ("ExpectedTools", "ToolCorrectness")]
-    if item.mutant.kind == "calls-reordered" and lenient:
-        return f"{lenient[0]} accepts calls in any order; if that is intended, add a waiver"
+    leniency = {"calls-reordered": "calls in any order", "call-added": "other calls", "call-repeated": "repeated calls"}
+    if lenient and item.mutant.kind in leniency:
+        return f"{lenient[0]} accepts {leniency[item.mutant.kind]}; if that is intended, add a waiver"
     return ""
 
 
