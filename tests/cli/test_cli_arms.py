@@ -279,7 +279,9 @@ def test_a_killed_run_is_resumed_on_both_arms_and_leaves_no_worktree(proctor: Co
     asked.unlink()
     (repository / "suite.yaml").write_text(SUITE.replace("q2, expected", "q3, expected").replace("new q2", "new q3"))
     assert proctor(*words, "--resume").code == 0
-    assert sorted(asked.read_text().split()) == ["q3", "q3"]  # answered turns are not sent again
+    questions = asked.read_text().split()
+    assert questions.count("q3") == 2
+    assert not {"q0", "q1"} & set(questions)  # answered turns are not sent again
     assert len(list(Run.load().trials)) == 6
     assert nothing_is_left(repository)
 
