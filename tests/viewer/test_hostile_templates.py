@@ -15,12 +15,14 @@ from repository import ROOT
 from served_viewer import serve_viewer
 from stored_runs import FIRST, SECOND, store_run, two_runs
 
+from proctor.cases.suite import Case, Suite
 from proctor.gate.baseline import BaselineLine, write_line
 from proctor.plugins import SHIPPED
+from proctor.reporting.arms_report import ArmsView, CellView
 from proctor.reporting.comparison_report import WRITERS
 from proctor.reporting.html import environment, report_page
 from proctor.reporting.html.notebook import NotebookProgress, _progress, comparison_html, run_html
-from proctor.reporting.html.run_view import AgentsView, GateView, NamedValue
+from proctor.reporting.html.run_view import GateView, NamedValue
 from proctor.results.comparison.compare import compare_runs
 from proctor.results.score import Outcome
 from proctor.tracing.spans import AssistantMessage, LLMSpan, ObserveSpan, TextContent, UserMessage
@@ -73,6 +75,8 @@ def _visit_pages(folder: Path, patched: pytest.MonkeyPatch) -> None:
     judged = score(FAILED, 0.1, "Factuality", reasoning="no", details=judge)
     run = "20260103-000000-cccccc"
     store_run(store, run, [trial("traced", FAILED, "x", judged, spans=(step, model), number=n) for n in (1, 2)], day=2)
+    arms = {"old": lambda question: "no", "new": lambda question: question}
+    of_arms = Suite("desk", [Case("hi", "hi")]).run(arms=arms, store=store).id
     baseline = folder / "suite.baseline.jsonl"
     line = BaselineLine("support", "refund", "faq-bot", "c", "e", "run-1", trials=4, passes=3)
     baseline.write_text(write_line(line), encoding="utf-8")
@@ -86,6 +90,7 @@ def _visit_pages(folder: Path, patched: pytest.MonkeyPatch) -> None:
             f"/runs/{SECOND}",
             f"/runs/{SECOND}?group=tag&q=e&show=passed&slower=1",
             f"/runs/{SECOND}/grade",
+            f"/runs/{of_arms}/arms",
             f"/runs/{SECOND}/case?{case}=opening",
             f"/runs/{run}/case?{case}=traced",
             f"/compare?a={FIRST}&b={SECOND}",
@@ -97,14 +102,19 @@ def _visit_pages(folder: Path, patched: pytest.MonkeyPatch) -> None:
 
 
 def _add_sections(found: Pages) -> None:
-    """What few runs have: a gate, several agents, judges."""
+    """What few runs have: a gate, several arms, judges."""
     gate = GateView("regression", "it got worse", [NamedValue("worse", "c1")])
-    agents = [AgentsView("shop", ["one", "two"], [("c1", ["1/1", "0/1"])], 3, ["one against two"])]
+    cells = [CellView(Outcome.PASSED, "1/1", "an answer", "3 ms", "/case"), CellView(None, "–", "", "")]
+    statements = [(Outcome.FAILED, "one compared with two", "time x2")]
+    rows, totals = [("c1", cells)], [("pass rate", ["1", "0"])]
+    arms = [ArmsView("shop", ["one", "two"], totals, rows, 3, statements, ["a note"], "/arms")]
     facts = [NamedValue("Judge", "m: 3 calls", "a note"), NamedValue("Run", "r1", is_code=True)]
-    for name, values in (("reporting/templates/run.html", {"gate": gate, "compared_agents": agents, "facts": facts}),):
+    for name, values in (("reporting/templates/run.html", {"gate": gate, "compared_arms": arms, "facts": facts}),):
         found[name] = {**found[name], **values}
     viewer = "viewer/templates/run.html"
-    found[viewer] = {**found[viewer], "gate": gate, "agents": agents, "judges": facts}
+    found[viewer] = {**found[viewer], "gate": gate, "arms": arms, "judges": facts}
+    values = {"row": found[viewer]["row"], "run_address": "/runs/r", "previous_page": "/a", "next_page": "/b"}
+    found["viewer/templates/arms.html"] = {**found["viewer/templates/arms.html"], **values, "arms": arms}
 
 
 def _all_templates() -> set[str]:

@@ -15,10 +15,8 @@ from typing import TextIO
 from proctor.base.json_data import Json, to_json
 from proctor.reporting.html import environment
 from proctor.reporting.markdown.escaping import inline, row, table_head
-from proctor.reporting.terminal.screen import Screen
 from proctor.reporting.wording import duration, money, plural, utc_time
 from proctor.results.comparison.alignment import AlignedTrials, Step
-from proctor.results.comparison.compare import AgentTable, agent_tables
 from proctor.results.comparison.comparison import (
     CaseChange,
     Change,
@@ -29,7 +27,6 @@ from proctor.results.comparison.comparison import (
     ResourceRatio,
     p_text,
 )
-from proctor.results.run import Run
 from proctor.results.score import Outcome
 
 CHANGE_TITLES = {
@@ -354,77 +351,3 @@ WRITERS: Mapping[str, Callable[[Comparison, TextIO], None]] = {
     "md": write_markdown,
     "html": write_html,
 }
-
-
-MAX_AGENT_ROWS = 200
-"""Maximum cases in a table of agents; cases on which the agents differ come first."""
-
-
-def agent_comparison_text(comparison: Comparison) -> str:
-    """One sentence that compares two agents."""
-    return f"{comparison.after.agent} compared with {comparison.before.agent}: {comparison.sentence}"
-
-
-def agent_rows(table: AgentTable) -> list[tuple[str, list[str]]]:
-    """The id of each case and the passed trials per agent; cases on which the agents differ come first."""
-    ordered = sorted(table.rows, key=lambda item: len(set(item[1])) == 1)
-    return [(case_id, [passes_text(passes) for passes in counts]) for case_id, counts in ordered[:MAX_AGENT_ROWS]]
-
-
-def print_agents(run: Run, screen: Screen) -> None:
-    """Print a table per suite, then a sentence per pair of agents."""
-    for table in agent_tables(run):
-        rows = agent_rows(table)
-        heads = [table.suite, *table.agents]
-        lines = [heads, *([case_id, *cells] for case_id, cells in rows)]
-        widths = [min(40, max(len(line[at]) for line in lines)) for at in range(len(heads))]
-        for number, line in enumerate(lines):
-            text = "  ".join(f"{cell:<{width}}" for cell, width in zip(line, widths, strict=True))
-            screen.line((text, "bold") if number == 0 else text)
-        if len(table.rows) > len(rows):
-            screen.line((f"and {len(table.rows) - len(rows):,} more cases", "dim"))
-        for comparison in table.comparisons:
-            text = agent_comparison_text(comparison)
-            screen.line(text if screen.unicode else text.replace("→", "->"))
-        screen.line()
-
-
-def write_agents_markdown(run: Run, out: TextIO) -> None:
-    for table in agent_tables(run):
-        out.write(f"## {inline(table.suite)}: {len(table.agents)} agents\n\n")
-        out.write(table_head("Case", *(inline(agent) for agent in table.agents)))
-        rows = agent_rows(table)
-        for case_id, cells in rows:
-            out.write(row(inline(case_id), *(inline(cell) for cell in cells)))
-        if len(table.rows) > len(rows):
-            out.write(f"\nAnd {plural(len(table.rows) - len(rows), 'more case')}.\n")
-        out.write("\n")
-        out.writelines(f"- {inline(agent_comparison_text(comparison))}\n" for comparison in table.comparisons)
-        out.write("\n")
-
-
-def agents_data(run: Run) -> list[Json]:
-    """The tables as JSON; empty for a run with one agent."""
-    return [
-        {
-            "suite": table.suite,
-            "agents": list(table.agents),
-            "cases": [
-                {
-                    "id": case_id,
-                    "passed": [None if passes is None else passes.passed for passes in counts],
-                    "trials": [None if passes is None else passes.trials for passes in counts],
-                }
-                for case_id, counts in table.rows
-            ],
-            "comparisons": [_pair(comparison) for comparison in table.comparisons],
-        }
-        for table in agent_tables(run)
-    ]
-
-
-def _pair(comparison: Comparison) -> dict[str, Json]:
-    data = comparison.to_json()
-    names = ("verdict", "sentence", "compared", "before_rate", "after_rate", "difference", "test", "counts")
-    ends = {"before": comparison.before.agent, "after": comparison.after.agent}
-    return ends | {name: data[name] for name in (*names, "evaluators", "resources")}

@@ -9,7 +9,7 @@ from typing import TextIO
 from proctor.agents.reply import Reply, ToolCall, Usage
 from proctor.base.json_data import Json, to_json
 from proctor.cases.formats.native.writer import write_case
-from proctor.reporting.comparison_report import agents_data
+from proctor.reporting.arms_report import agents_data, arms_data
 from proctor.reporting.failing_cases import failures
 from proctor.results.gate_result import gate_to_json
 from proctor.results.judge_calibration import review_calibrations, uncalibrated_judges
@@ -33,7 +33,7 @@ def write(run: Run, verdict: RunVerdict, out: TextIO) -> None:
     if run.gate is not None:
         head["gate"] = gate_to_json(run.gate)
     if run.compares_agents:
-        head["agents"] = agents_data(run)
+        head["arms"], head["agents"] = arms_data(run), agents_data(run)
     out.write(json.dumps(head, indent=2).removesuffix("\n}"))
     out.write(',\n  "trials": [')
     separator = "\n    "
@@ -122,6 +122,7 @@ def trial_data(trial: Trial) -> dict[str, Json]:
         "suite": trial.suite,
         "case": to_json(write_case(trial.case)),
         "number": trial.number,
+        **({"arm": trial.arm} if trial.arm else {}),
         "position": trial.position,
         "outcome": trial.outcome.value,
         "reason": trial.end_reason,

@@ -16,8 +16,9 @@ from urllib.parse import urlencode
 
 from proctor.cases.identity import CaseAddress
 from proctor.reporting.failure_causes import cause_name
-from proctor.reporting.html.run_view import AgentsView, GateView, NamedValue, agents_view, gate_view, judge_facts
+from proctor.reporting.html.run_view import GateView, NamedValue, gate_view, judge_facts
 from proctor.reporting.plots import BarPlot, distribution_plots
+from proctor.results.comparison.arms import ArmTable, arm_tables
 from proctor.results.run import Run
 from proctor.results.score import Outcome
 from proctor.results.statistics import Estimate
@@ -155,8 +156,9 @@ class RunCases:
         return gate_view(self.run)
 
     @cached_property
-    def agents(self) -> list[AgentsView]:
-        return agents_view(self.run)
+    def arm_tables(self) -> tuple[ArmTable, ...]:
+        """The comparison of the run's arms; reads every trial."""
+        return arm_tables(self.run) if self.run.compares_agents else ()
 
     @cached_property
     def judges(self) -> list[NamedValue]:

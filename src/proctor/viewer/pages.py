@@ -77,6 +77,11 @@ def case_address(run: str, suite: str, case: str, trial: int | None = None) -> s
     return f"{run_address(run)}/case?{urlencode(pairs, errors='surrogatepass')}"
 
 
+def arms_address(run: str, page: int = 1) -> str:
+    """The address of the page that has the arms of a run side by side."""
+    return f"{run_address(run)}/arms" + (f"?page={page}" if page > 1 else "")
+
+
 def compare_address(before: str, after: str, suite: str = "", case: str = "") -> str:
     """The address that compares two runs, or both conversations of one case."""
     pairs = [("a", before), ("b", after), *([("suite", suite), ("case", case)] if case else [])]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 
 from proctor.cases.identity import CaseAddress
+from proctor.reporting.arms_report import arms_view
 from proctor.reporting.explain import answer_text, input_text
 from proctor.reporting.html.run_view import Dot, ScoreCell, agents_text, score_cells
 from proctor.reporting.wording import OUTCOME_STYLES, duration, money, plural
@@ -16,6 +18,7 @@ from proctor.results.verdict import CaseVerdict, verdict_word
 from proctor.viewer.cases import (
     CASES_PER_PAGE,
     GROUPS,
+    LARGE_RUN,
     SORTS,
     CaseQuery,
     CaseRow,
@@ -26,9 +29,21 @@ from proctor.viewer.cases import (
     read_query,
 )
 from proctor.viewer.events import live_address
-from proctor.viewer.pages import Page, PageRoute, Visit, case_address, compare_address, run_address, suites_text
+from proctor.viewer.pages import (
+    Page,
+    PageRoute,
+    Visit,
+    arms_address,
+    case_address,
+    compare_address,
+    run_address,
+    suites_text,
+)
 from proctor.viewer.runs_page import cost_text, overall_pass_rate, run_progress, run_state, time_text
 from proctor.viewer.sources import Source
+
+MAX_ARM_ROWS = 20
+"""Cases in the table of arms; the page of the arms has all."""
 
 MAX_COLUMNS = 12
 """Maximum columns of evaluators; the page of a case shows all."""
@@ -132,7 +147,13 @@ def run_page(visit: Visit) -> Page:
             "next_page": f"{query.address(page=query.page + 1)}#cases",
             # Computed here, while the lock is held.
             "gate": run.gate,
-            "agents": run.agents,
+            "arms": arms_view(
+                run.arm_tables if run.totals.trials <= LARGE_RUN else (),
+                limit=MAX_ARM_ROWS,
+                link=partial(case_address, row.id),
+                href=arms_address(row.id),
+            ),
+            "arms_address": arms_address(row.id) if row.compares_agents else "",
             "judges": run.judges,
             "plots": run.plots,
         }

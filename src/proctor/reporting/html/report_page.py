@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import TextIO
 
 from proctor.cases.identity import CaseAddress
+from proctor.reporting.arms_report import arms_view
 from proctor.reporting.html import environment
 from proctor.reporting.html.run_view import (
     NamedValue,
     agents_text,
-    agents_view,
     evaluator_views,
     failure_views,
     gate_view,
@@ -24,6 +24,7 @@ from proctor.reporting.html.trial_view import TrialView, anchor, trial_view
 from proctor.reporting.pending_cases import pending_cases
 from proctor.reporting.plots import distribution_plots
 from proctor.reporting.wording import counts_text, duration, money, suites_with_trials, utc_time
+from proctor.results.comparison.arms import arm_tables
 from proctor.results.run import Run
 from proctor.results.trial import Trial, Trials
 from proctor.results.verdict import RunVerdict, SuiteVerdict
@@ -53,7 +54,7 @@ def write(run: Run, verdict: RunVerdict, out: TextIO) -> None:
         suites=suite_cards(run, verdict),
         failures=failure_views(run, verdict, link),
         pending=pending_cases(run, verdict),
-        compared_agents=agents_view(run),
+        compared_arms=arms_view(arm_tables(run) if run.compares_agents else ()),
         evaluators=evaluator_views(run, verdict),
         several_suites=len(verdict.suites) > 1,
         plots=distribution_plots(run.summaries),

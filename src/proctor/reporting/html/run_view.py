@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from proctor.cases.identity import CaseAddress
 from proctor.judging.judge import is_rule_based
 from proctor.reporting.build_findings import GATE_VERDICT_LABELS, gate_lines
-from proctor.reporting.comparison_report import agent_comparison_text, agent_rows
 from proctor.reporting.failing_cases import failing_cases
 from proctor.reporting.judge_report import judge_caveats, judge_lines, judge_text
 from proctor.reporting.wording import (
@@ -22,7 +21,6 @@ from proctor.reporting.wording import (
     report_only_evaluators,
     shown_path,
 )
-from proctor.results.comparison.compare import agent_tables
 from proctor.results.run import Run
 from proctor.results.score import Outcome, ScoreRow, worst_outcome
 from proctor.results.statistics import Estimate, EvaluatorSummary, mean
@@ -82,28 +80,6 @@ def judge_facts(run: Run, *, with_caveats: bool = True) -> list[NamedValue]:
         facts.append(NamedValue("Cost not counted", run.unpriced_note))
     caveats = judge_caveats(run) if with_caveats else ()
     return facts + [NamedValue(title, text, limit=1_000) for title, text in caveats]
-
-
-@dataclass(frozen=True, slots=True)
-class AgentsView:
-    """One suite that ran with several agents: a row per case, a column per agent."""
-
-    suite: str
-    agents: Sequence[str]
-    rows: Sequence[tuple[str, Sequence[str]]]
-    more: int
-    """Cases that are not listed."""
-    statements: Sequence[str]
-
-
-def agents_view(run: Run) -> list[AgentsView]:
-    """The tables of agents, cases on which they differ first; empty for a run with one agent."""
-    views = []
-    for table in agent_tables(run) if run.compares_agents else ():
-        rows = agent_rows(table)
-        statements = [agent_comparison_text(comparison) for comparison in table.comparisons]
-        views.append(AgentsView(table.suite, table.agents, rows, len(table.rows) - len(rows), statements))
-    return views
 
 
 @dataclass(frozen=True, slots=True)

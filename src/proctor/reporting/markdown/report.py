@@ -10,8 +10,8 @@ from typing import TextIO
 
 from proctor.agents.reply import Reply
 from proctor.cases.suite import AttachedFile, Case, Turn
+from proctor.reporting.arms_report import write_arms_markdown
 from proctor.reporting.build_findings import GATE_VERDICT_LABELS, gate_lines
-from proctor.reporting.comparison_report import write_agents_markdown
 from proctor.reporting.explain import (
     answer_text,
     call_text,
@@ -223,7 +223,7 @@ def write(run: Run, verdict: RunVerdict, out: TextIO) -> None:
     write_pending(run, verdict, out)
     _write_means(run, verdict, out)
     if run.compares_agents:
-        write_agents_markdown(run, out)
+        write_arms_markdown(run, out)
     out.write("---\n\n## Test results\n\n")
     for info, suite_verdict, trials in suites_with_trials(run, verdict):
         out.write(f"### Suite: {inline(suite_verdict.name)} {VERDICT_BADGES[suite_verdict.outcome]}\n\n")

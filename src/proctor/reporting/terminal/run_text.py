@@ -193,9 +193,9 @@ def print_summary(screen: Screen, run: Run, verdict: RunVerdict, *, verbose: boo
     for suite in verdict.suites:
         _print_suite(screen, suite, report_only, alone=len(verdict.suites) == 1)
     if run.compares_agents:
-        from proctor.reporting.comparison_report import print_agents  # heavy (statistics of comparing), and rare
+        from proctor.reporting.arms_report import print_arms  # heavy (statistics of comparing), and rare
 
-        print_agents(run, screen)
+        print_arms(run, screen)
     if verbose:
         from proctor.reporting.plots import distribution_lines  # only with -v
 

@@ -3,7 +3,7 @@
 The pass rates of two runs differ by luck alone, so a lower rate is not yet a regression. The test compares each case
 with itself (`significance.py`), because a comparison of two overall rates would drown a broken case in the differences
 between easy and hard cases. A case that both passed and failed in one of the runs is called broken or fixed only if its
-own flakiness does not explain the change. Several agents of one run are compared in the same way: `agent_tables`.
+own flakiness does not explain the change. The arms of one run are compared in the same way (`arms.py`).
 """
 
 from __future__ import annotations
@@ -69,29 +69,62 @@ def compare_runs(
 
     `before_agent` and `after_agent` name one agent of a run that tested several. `select` chooses the cases to compare.
     """
-    sides = [(before, _suites(before, before_agent)), (after, _suites(after, after_agent))]
-    first, second = (read_cases(run, suite_names, select) for run, suite_names in sides)
-    for (run, _), cases in zip(sides, (first, second), strict=True):
-        if not cases:
-            raise UsageError(f"no case of run {run.id} is selected" if select else f"run {run.id} has no trials")
-    pairs = list(pair_cases(first, second))
+    sides = read_side(before, before_agent, select), read_side(after, after_agent, select)
+    for side in sides:
+        if not side.cases:
+            raise UsageError(
+                f"no case of run {side.run.id} is selected" if select else f"run {side.run.id} has no trials"
+            )
+    return compare_sides(*sides, alpha=alpha)
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One side of a comparison: a run, or one of its arms, and its cases."""
+
+    run: Run
+    agent: str | None
+    """The arm, or `None` for the whole run."""
+    suite_names: Mapping[str, str]
+    """The suites of the arm, each with its name in its file; empty for the whole run."""
+    cases: Mapping[CaseAddress, CaseTrials]
+
+
+def read_side(run: Run, agent: str | None = None, select: CasePredicate | None = None) -> Side:
+    """Read the cases of a run, or of one of its arms."""
+    suite_names = _suites(run, agent)
+    return Side(run, agent, suite_names, read_cases(run, suite_names, select))
+
+
+def compare_sides(before: Side, after: Side, *, alpha: float = ALPHA, comparisons: int = 1) -> Comparison:
+    """Compare two sides; raises `UsageError` if they have no case in common.
+
+    `comparisons` is how many comparisons are made of the same data. p-values and intervals are corrected for it, so
+    that each can be read as if it were the only one.
+    """
+    pairs = list(pair_cases(before.cases, after.cases))
     if not any(pair.before is not None and pair.after is not None for pair in pairs):
-        raise UsageError(f"runs {before.id} and {after.id} have no case in common, by name or by content")
-    one, other = (
-        _compared_run(run, agent, suite_names)
-        for (run, suite_names), agent in zip(sides, (before_agent, after_agent), strict=True)
-    )
+        raise UsageError(f"runs {before.run.id} and {after.run.id} have no case in common, by name or by content")
+    one, other = (_compared_run(side.run, side.agent, side.suite_names) for side in (before, after))
     pairs = [_with_unfinished_side(pair, one, other) for pair in pairs]
-    changes = _with_divergences([_change(pair) for pair in pairs], pairs, *sides)
-    return _comparison(one, other, pairs, changes, alpha)
+    ends = (before.run, before.suite_names), (after.run, after.suite_names)
+    changes = _with_divergences([_change(pair) for pair in pairs], pairs, *ends)
+    return _comparison(one, other, pairs, changes, alpha, comparisons)
 
 
 def _comparison(
-    before: ComparedRun, after: ComparedRun, pairs: Sequence[CasePair], changes: Sequence[CaseChange], alpha: float
+    before: ComparedRun,
+    after: ComparedRun,
+    pairs: Sequence[CasePair],
+    changes: Sequence[CaseChange],
+    alpha: float,
+    comparisons: int,
 ) -> Comparison:
     passes = [_values(pair) for pair in pairs if pair.is_comparable]
-    test = compare_pairs(passes)
-    difference = mean_difference(passes)
+    test, confidence = compare_pairs(passes), 1 - 0.05 / comparisons
+    if test is not None:
+        test = replace(test, p_value=min(1.0, test.p_value * comparisons))
+    difference = mean_difference(passes, confidence=confidence)
     if difference is not None and test is not None:
         difference = agreeing_interval(difference, test.p_value, alpha)
     rates = [fmean(fmean(side) for side in column) for column in zip(*passes, strict=True)] if passes else [None, None]
@@ -108,8 +141,8 @@ def _comparison(
         difference=difference,
         test=test,
         cases=tuple(sorted(changes, key=lambda change: order[change.group])),
-        evaluators=_evaluators(pairs, alpha),
-        resources=_resources(pairs),
+        evaluators=_evaluators(pairs, alpha, comparisons),
+        resources=_resources(pairs, confidence),
     )
     comparison = replace(comparison, notes=tuple(_notes(comparison)))
     return replace(comparison, sentence=_sentence(comparison))
@@ -240,7 +273,7 @@ def trials_by_case(
     return trials
 
 
-def _evaluators(pairs: Sequence[CasePair], alpha: float) -> tuple[EvaluatorChange, ...]:
+def _evaluators(pairs: Sequence[CasePair], alpha: float, comparisons: int) -> tuple[EvaluatorChange, ...]:
     """The change of each evaluator over the cases that it scored with the same settings in both runs."""
     values: dict[str, list[Pair]] = {}
     for pair in pairs:
@@ -253,16 +286,22 @@ def _evaluators(pairs: Sequence[CasePair], alpha: float) -> tuple[EvaluatorChang
                 values.setdefault(name, []).append((pair.before.scores[name], pair.after.scores[name]))
     tests = {name: compare_pairs(pairs) for name, pairs in values.items()}
     adjusted = holm({name: 1.0 if test is None else test.p_value for name, test in tests.items()})
-    return tuple(_evaluator_change(name, pairs, adjusted[name], alpha) for name, pairs in values.items())
+    return tuple(
+        _evaluator_change(name, pairs, min(1.0, adjusted[name] * comparisons), alpha, 1 - 0.05 / comparisons)
+        for name, pairs in values.items()
+    )
 
 
-def _evaluator_change(name: str, values: Sequence[Pair], p_value: float, alpha: float) -> EvaluatorChange:
+def _evaluator_change(
+    name: str, values: Sequence[Pair], p_value: float, alpha: float, confidence: float
+) -> EvaluatorChange:
     before, after = (fmean(fmean(side) for side in column) for column in zip(*values, strict=True))
-    difference = agreeing_interval(mean_difference(values) or Effect(0.0, 0.0, 0.0, 0), p_value, alpha)
+    effect = mean_difference(values, confidence=confidence) or Effect(0.0, 0.0, 0.0, 0)
+    difference = agreeing_interval(effect, p_value, alpha)
     return EvaluatorChange(name, before, after, difference, p_value, p_value <= alpha)
 
 
-def _resources(pairs: Sequence[CasePair]) -> tuple[ResourceRatio, ...]:
+def _resources(pairs: Sequence[CasePair], confidence: float) -> tuple[ResourceRatio, ...]:
     ratios = []
     for name in RESOURCES:
         values = [
@@ -270,7 +309,8 @@ def _resources(pairs: Sequence[CasePair]) -> tuple[ResourceRatio, ...]:
             for pair in pairs
             if pair.before is not None and pair.after is not None and pair.same_content
         ]
-        quotient = ratio_of_medians(values) if name == "duration_ms" else ratio_of_means(values)
+        quotient_of = ratio_of_medians if name == "duration_ms" else ratio_of_means
+        quotient = quotient_of(values, confidence=confidence)
         if quotient is not None:
             estimated = name == "cost_usd" and any(
                 side is not None and side.estimated for pair in pairs for side in (pair.before, pair.after)
@@ -359,48 +399,3 @@ def align_case(
     aligned = most_similar_trials(befores, afters)
     assert aligned is not None, "a case of a run has at least one trial"
     return aligned
-
-
-@dataclass(frozen=True, slots=True)
-class AgentTable:
-    """One suite that ran against several agents."""
-
-    suite: str
-    agents: tuple[str, ...]
-    rows: tuple[tuple[str, tuple[PassCount | None, ...]], ...]
-    """Each case with the passes of each agent; `None` if the case did not run with that agent."""
-    comparisons: tuple[Comparison, ...]
-    """Each further agent compared with the first one; fewer if nothing can be compared."""
-
-
-def agent_tables(run: Run) -> tuple[AgentTable, ...]:
-    """A table for each suite that ran against several agents; empty for an ordinary run."""
-    sources = dict.fromkeys(info.source for info in run.suites if info.source)
-    return tuple(_table(run, source) for source in sources)
-
-
-def _table(run: Run, source: str) -> AgentTable:
-    infos = [info for info in run.suites if info.source == source]
-    places = {info.name: at for at, info in enumerate(infos)}
-    counts: dict[str, list[list[int]]] = {}
-    for summary in run.summaries:
-        if summary.suite in places:
-            row = counts.setdefault(summary.case_id, [[0, 0, 0] for _ in infos])[places[summary.suite]]
-            is_decided = summary.outcome in (Outcome.PASSED, Outcome.FAILED)
-            row[0] += summary.outcome is Outcome.PASSED
-            row[1] += is_decided
-            row[2] += not is_decided
-    agents = tuple(info.agent for info in infos)
-    rows = tuple(
-        (case_id, tuple(PassCount(*row) if any(row) else None for row in by_agent))
-        for case_id, by_agent in counts.items()
-    )
-    compared = (_against_first(run, source, agents[0], other) for other in agents[1:])
-    return AgentTable(source, agents, rows, tuple(item for item in compared if item is not None))
-
-
-def _against_first(run: Run, source: str, first: str, other: str) -> Comparison | None:
-    try:
-        return compare_runs(run, run, before_agent=first, after_agent=other, select=lambda suite, _: suite == source)
-    except UsageError:  # one of them has no trials, as in an interrupted run
-        return None

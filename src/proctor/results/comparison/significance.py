@@ -281,6 +281,39 @@ def ratio_of_medians(pairs: Sequence[Pair], *, confidence: float = 0.95, seed: i
     return _ratio(before, after, student_quantile(confidence, len(first) - 1) * spread, len(first))
 
 
+def mean_of_cases(values: Sequence[float], *, confidence: float = 0.95) -> Effect | None:
+    """The mean of an amount over cases, such as the cost, with Student's interval; `None` without values."""
+    if not values:
+        return None
+    effect = _student(values, confidence)
+    if effect.count < 2:
+        return replace(effect, low=0.0, high=math.inf)
+    return replace(effect, low=max(0.0, effect.low))
+
+
+def median_of_cases(values: Sequence[float], *, confidence: float = 0.95) -> Effect | None:
+    """The median of an amount over cases, such as the time, with an interval; `None` without values.
+
+    The interval lies between two of the values, counted from both ends: each value is above the true median with
+    probability one half, whatever the distribution. Fewer than six cases have no 95 % interval.
+    """
+    if not values:
+        return None
+    ordered, count = sorted(values), len(values)
+    below, tail = 0, 0.5**count if count < 1000 else 0.0
+    share = tail
+    if count >= 1000:  # the normal approximation, which is exact enough here
+        below = max(0, int(count / 2 - NormalDist().inv_cdf(0.5 + confidence / 2) * math.sqrt(count) / 2))
+    else:
+        while 2 * tail <= 1 - confidence:
+            below += 1
+            share *= (count - below + 1) / below
+            tail += share
+    if below == 0:
+        return Effect(median(ordered), 0.0, math.inf, count)
+    return Effect(median(ordered), ordered[below - 1], ordered[count - below], count)
+
+
 def _case_means(pairs: Sequence[Pair]) -> tuple[list[float], list[float]]:
     known = [(fmean(a), fmean(b)) for a, b in pairs if a and b]
     return [a for a, _ in known], [b for _, b in known]
