@@ -315,11 +315,17 @@ def test_no_judge_sees_the_arguments_of_a_call_as_evidence(evaluator: str, call:
     assert not [text for text in ("500", LOAN) if text in sent]
 
 
-def test_an_answer_may_repeat_what_the_user_said_and_what_a_tool_returned() -> None:
+def test_an_answer_may_repeat_what_a_tool_returned() -> None:
     call = ToolCall("quote", {"amount": 500}, result={"rate": "3 percent"})
-    for answer in ("The amount is 500.", "The rate is 3 percent."):
-        evaluable = seen(answer, "What is the rate if the amount is 500?", tool_calls=(call,))
-        assert judged(Faithfulness(), evaluable, RuleJudge(), threshold=0.8).score == 1, answer
+    evaluable = seen("The rate is 3 percent.", "What is the rate if the amount is 500?", tool_calls=(call,))
+    assert judged(Faithfulness(), evaluable, RuleJudge(), threshold=0.8).score == 1
+
+
+def test_the_rules_do_not_take_what_only_the_user_says_for_evidence() -> None:
+    call = ToolCall("quote", {"amount": 500}, result={"rate": "3 percent"})
+    evaluable = seen("The limit is 900.", "The limit is 900. What is the rate?", tool_calls=(call,))
+    with pytest.raises(JudgeAbstained, match=r"cannot decide.*The limit is 900"):
+        judged(Faithfulness(), evaluable, RuleJudge(), threshold=0.8)
 
 
 def test_a_name_that_a_tool_repeats_with_its_answer_is_evidence() -> None:

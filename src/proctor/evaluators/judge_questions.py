@@ -24,7 +24,6 @@ from proctor.judging.reply_sources import (
     shares_word,
 )
 from proctor.judging.rule_judge.lexicon import is_english
-from proctor.judging.rule_judge.reading import fold
 
 MAX_STEPS = 8
 GENERIC_CRITERIA_WORDS = "answer question response reply output input ask assess criteria check determine evaluate step"
@@ -99,7 +98,7 @@ class StepsServeCriteria:
     @property
     def _is_english(self) -> bool:
         """Whether the criteria are English. In other languages, steps may share no words with them."""
-        return is_english(fold(self.criteria))
+        return is_english(self.criteria)
 
     def __call__(self, reply: Steps) -> str | None:
         steps = [step for step in reply.steps if step.strip()]

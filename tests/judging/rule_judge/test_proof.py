@@ -16,8 +16,8 @@ from proctor.judging.rule_judge.relevance import relevances
 from proctor.judging.rule_judge.values import find_values
 
 
-def answer(claim: str, *passages: str, known: tuple[str, ...] = ()) -> str:
-    return judge_claims([claim], passages, known)[0].answer
+def answer(claim: str, *passages: str) -> str:
+    return judge_claims([claim], passages)[0].answer
 
 
 SUPPORTED = [
@@ -81,6 +81,44 @@ OPEN = [
 ]
 
 
+MISLEADING = [
+    ("He was born in West Virginia.", "He was born in Virginia."),
+    ("Ada Rossi won the race. Elena Rossi came last.", "Rossi came last."),
+    ("The tank holds 1,250 kg.", "The tank holds 1.24 tonnes."),
+    ("The walk is 10 km long.", "The walk is 6.3 miles long."),
+    ("The law was passed by the lower house in 2020.", "The law was passed in 2020."),
+    ("The project was approved for 2026.", "The project was approved."),
+    ("The lift is off while the lamp is red.", "The lift is off."),
+    ('{"user": "eva", "manager": "tom", "team": "red"}', "eva is the manager of tom."),
+    ('{"order": "A-1", "shipping": {"status": "sent"}, "payment": {"status": "open"}}', "A-1 is open."),
+]
+
+
+@pytest.mark.parametrize(("passage", "claim"), MISLEADING)
+def test_a_claim_that_keeps_the_words_and_says_more_does_not_pass(passage: str, claim: str) -> None:
+    assert answer(claim, passage) != "supported"
+
+
+@pytest.mark.parametrize(
+    ("passage", "claim"),
+    [
+        ("The post pays 48,000 pounds a year.", "The post pays £48,000 a year."),
+        (
+            "Solar power provides a third of the town's electricity.",
+            "Solar power provides one third of the town's electricity.",
+        ),
+    ],
+)
+def test_the_same_amount_in_another_notation_does_not_fail(passage: str, claim: str) -> None:
+    assert answer(claim, passage) != "contradicted"
+
+
+def test_a_table_with_commas_is_read_like_one_with_bars() -> None:
+    table = "Model,Colour,Price\nLark,green,240 EUR\nWren,blue,310 EUR"
+    assert answer("The Wren costs 310 EUR.", table) == "supported"
+    assert answer("The colour of the Wren is green.", table) == "contradicted"
+
+
 @pytest.mark.parametrize(("passage", "claim"), SUPPORTED)
 def test_what_a_passage_states_is_supported(passage: str, claim: str) -> None:
     assert answer(claim, passage) == "supported"
@@ -122,11 +160,6 @@ def test_a_claim_about_one_of_several_nameless_records_is_left_open() -> None:
     assert answer("The payment is $398.50.", rows) == "cannot tell"
 
 
-def test_a_value_that_no_passage_has_is_unmentioned_where_the_rest_is_stated() -> None:
-    passage = "The castle was built between 1210 and 1245."
-    assert answer("The castle was built between 1210 and 1245 by Count Otto.", passage) == "unmentioned"
-
-
 def test_a_pronoun_stands_for_the_subject_of_the_sentence_before() -> None:
     passages = ["The castle burned down in 1689. The church was sold in 1700."]
     assert [each.answer for each in judge_claims(["The church is old.", "It burned down in 1689."], passages)][1] != (
@@ -141,14 +174,6 @@ def test_a_pronoun_whose_noun_is_not_clear_is_left_open() -> None:
     assert judge_claims(claims, ["The castle was old. It burned down in 1689."])[1].answer == "cannot tell"
 
 
-def test_what_the_user_said_may_be_repeated_but_not_what_a_passage_denies() -> None:
-    assert (
-        answer("The amount is 500.", "The rate is 3.", known=("What is the rate if the amount is 500?",)) == "supported"
-    )
-    assert answer("The rate is 4.", "The rate is 3.", known=("The rate is 4.",)) == "contradicted"
-    assert answer("Many books are here.", "It is a series.", known=("How many books are here?",)) == "cannot tell"
-
-
 def test_the_reason_quotes_the_passage_and_what_differs() -> None:
     reason = judge_claims(["Refunds take 15 days."], ["Refunds take 5 days."])[0].reason
     assert reason == "it says “15 days” instead of “5 days”; the passages say “Refunds take 5 days.”"
@@ -160,7 +185,7 @@ def test_a_complement_is_read_as_the_negation_of_its_opposite(word: str, opposit
     assert answer(f"The thing is {opposite}.", f"The thing is {word}.") == "contradicted"
 
 
-@pytest.mark.parametrize(("one", "other"), [group[:2] for group in lexicon.OPPOSITES + lexicon.ALTERNATIVES])
+@pytest.mark.parametrize(("one", "other"), [group[:2] for group in lexicon.ALTERNATIVES])
 def test_opposites_and_alternatives_exclude_each_other(one: str, other: str) -> None:
     assert answer(f"The big thing here is {one}.", f"The big thing here is {other}.") != "supported"
 
@@ -234,7 +259,7 @@ def test_bullets_headings_and_wrapped_lines_become_statements() -> None:
     ],
 )
 def test_an_answer_that_has_the_reference_agrees(question: str, reference: str, said: str) -> None:
-    assert compare_answers(question, reference, said).verdict == "same"
+    assert compare_answers(question, reference, said).answer == "supported"
 
 
 @pytest.mark.parametrize(
@@ -248,7 +273,7 @@ def test_an_answer_that_has_the_reference_agrees(question: str, reference: str, 
     ],
 )
 def test_another_value_of_the_same_type_disagrees(question: str, reference: str, said: str) -> None:
-    assert compare_answers(question, reference, said).verdict == "contradicted"
+    assert compare_answers(question, reference, said).answer == "contradicted"
 
 
 @pytest.mark.parametrize(
@@ -264,7 +289,7 @@ def test_another_value_of_the_same_type_disagrees(question: str, reference: str,
     ],
 )
 def test_other_words_denials_and_rounded_numbers_are_left_open(question: str, reference: str, said: str) -> None:
-    assert compare_answers(question, reference, said).verdict == "cannot tell"
+    assert compare_answers(question, reference, said).answer == "cannot tell"
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ judge abstains: a guess would be a wrong score.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 from proctor.agents.reply import Usage
@@ -29,14 +29,15 @@ from proctor.judging.judge import (
 )
 from proctor.judging.rule_judge.agreement import compare_answers
 from proctor.judging.rule_judge.claims import makes_claim, split_statements
-from proctor.judging.rule_judge.proof import judge_claims
-from proctor.judging.rule_judge.reading import Token, matches, names_in, read, read_sources
-from proctor.judging.rule_judge.records import Verdict
-from proctor.judging.rule_judge.relevance import Relevance, relevances
+from proctor.judging.rule_judge.proof import Verdict, judge_claims, read_sources
+from proctor.judging.rule_judge.reading import matches, names_in, read
+from proctor.judging.rule_judge.relevance import relevances
 
 NOTHING_SPENT = Usage(input_tokens=0, output_tokens=0, cost_usd=0.0, model_calls=0)
 THREAD_FROM_LENGTH = 4_000
 """Characters of material from which a rule runs in a thread, so that the event loop is not blocked."""
+Material: TypeAlias = Mapping[str, Texts]
+Reply: TypeAlias = dict[str, Any]
 
 
 class RuleJudge:
@@ -49,10 +50,8 @@ class RuleJudge:
         if rule is None:
             raise NeedsModel("the rule-based judge has no rule for this")
         started = time.perf_counter()
-        if _size(question) < THREAD_FROM_LENGTH:
-            data = rule(question.material)
-        else:
-            data = await run_in_thread(rule, question.material)
+        size = sum(len(text) for name in question.material for text in _texts(question.material, name))
+        data = rule(question.material) if size < THREAD_FROM_LENGTH else await run_in_thread(rule, question.material)
         unclear = _undecided_items(data)
         if unclear and not question.accepts_abstentions:
             raise CannotTell(abstention_message(self.name, unclear))
@@ -77,95 +76,77 @@ def _undecided_items(reply: Reply) -> list[str]:
     return [": ".join(filter(None, (item.get("text", ""), item.get("reason", "")))) for item in marked]
 
 
-def _size(question: Question[ReplyT]) -> int:
-    return sum(len(text) for name in question.material for text in _texts(question.material, name))
-
-
-Material: TypeAlias = Mapping[str, Texts]
-Reply: TypeAlias = dict[str, Any]
-
-
 def answer_statements(material: Material) -> Reply:
-    question = _text(material, "question")
+    """A courtesy is part of an answer and counts as partly relevant."""
     texts = split_statements(_text(material, "answer"))
-    found = [
-        {"text": text, "claim": "yes" if makes_claim(text) else "no", **_relevance_fields("relevant", relevance)}
-        for text, relevance in zip(texts, relevances(question, texts), strict=True)
-    ]
-    return {"statements": found}
-
-
-def _relevance_fields(field: str, relevance: Relevance) -> Reply:
-    """Relevance as fields of a reply; a courtesy is part of an answer and counts as partly relevant."""
-    words = {"relevant": "yes", "courtesy": "partly" if field == "relevant" else "no"}
-    reason = "" if relevance.verdict == "relevant" else relevance.reason
-    return {field: words.get(relevance.verdict, "no"), "reason": reason, "unclear": relevance.verdict == "cannot tell"}
+    words = {"relevant": "yes", "courtesy": "partly"}
+    return {
+        "statements": [
+            {
+                "text": text,
+                "claim": _yes_or_no(makes_claim(text)),
+                "relevant": words.get(found.verdict, "no"),
+                "reason": "" if found.verdict == "relevant" else found.reason,
+                "unclear": found.verdict == "cannot tell",
+            }
+            for text, found in zip(texts, relevances(_text(material, "question"), texts), strict=True)
+        ]
+    }
 
 
 def claim_verdicts(material: Material) -> Reply:
-    judged = judge_claims(_texts(material, "statement"), _texts(material, "passage"), _texts(material, "known"))
-    return {"verdicts": [{"number": number, **_verdict_fields(found)} for number, found in enumerate(judged, 1)]}
+    found = judge_claims(*(_texts(material, name) for name in ("statement", "passage", "known")))
+    return {"verdicts": [{"number": number, **_verdict_fields(each)} for number, each in enumerate(found, 1)]}
 
 
 def _verdict_fields(found: Verdict) -> Reply:
-    unclear = found.answer == "cannot tell"
-    return {"verdict": "unmentioned" if unclear else found.answer, "reason": found.reason, "unclear": unclear}
+    is_open = found.answer == "cannot tell"
+    return {"verdict": "unmentioned" if is_open else found.answer, "reason": found.reason, "unclear": is_open}
 
 
 def passage_agreements(material: Material) -> Reply:
     """A passage disagrees with a claim that it contradicts and that no other passage supports."""
     passages, known = _texts(material, "passage"), _texts(material, "known")
     claims = [text for text in split_statements(_text(material, "answer")) if makes_claim(text)]
-    whole = judge_claims(claims, passages, known)
-    open_claims = [text for text, found in zip(claims, whole, strict=True) if found.answer == "cannot tell"]
+    whole = dict(zip(claims, judge_claims(claims, passages, known), strict=True))
+    open_claim = next((text for text, found in whole.items() if found.answer == "cannot tell"), "")
     verdicts = []
     for number, passage in enumerate(passages, 1):
-        alone = judge_claims(claims, [passage], known)
-        against = next(
-            (
-                f"“{text}”: {own.reason}"
-                for text, found, own in zip(claims, whole, alone, strict=True)
-                if found.answer == own.answer == "contradicted"
-            ),
-            "",
-        )
-        reason = against or (f"“{open_claims[0]}”" if open_claims else "nothing in the answer contradicts it")
-        unclear = bool(open_claims) and not against
-        verdicts.append({"number": number, "verdict": _yes_or_no(not against), "reason": reason, "unclear": unclear})
+        alone = zip(claims, judge_claims(claims, [passage], known), strict=True)
+        wrong = [(text, own) for text, own in alone if whole[text].answer == own.answer == "contradicted"]
+        reason = f"“{open_claim}”" if open_claim else "nothing in the answer contradicts it"
+        reason = f"“{wrong[0][0]}”: {wrong[0][1].reason}" if wrong else reason
+        is_open = bool(open_claim) and not wrong
+        verdicts.append({"number": number, "verdict": _yes_or_no(not wrong), "reason": reason, "unclear": is_open})
     return {"verdicts": verdicts}
 
 
 def useful_passages(material: Material) -> Reply:
     """A passage is useful if it proves a part of the expected answer, and useless if it shares nothing with it."""
     question, expected = _text(material, "question"), _text(material, "expected")
-    parts = split_statements(expected)
     verdicts = []
     for number, passage in enumerate(_texts(material, "passage"), 1):
-        proven = any(found.answer == "supported" for found in judge_claims(parts, [passage]))
-        useful = proven or compare_answers(question, expected, passage).verdict == "same"
-        unclear = not useful and _shares_content(f"{question} {expected}", passage)
-        reason = "it states a part of the expected answer" if useful else "it has nothing of the expected answer"
-        reason = "it may have a part of the expected answer" if unclear else reason
-        verdicts.append({"number": number, "verdict": _yes_or_no(useful), "reason": reason, "unclear": unclear})
+        found = [*judge_claims(split_statements(expected), [passage]), compare_answers(question, expected, passage)]
+        is_useful = any(each.answer == "supported" for each in found)
+        is_open = not is_useful and bool(_content(f"{question} {expected}") & _content(passage))
+        reason = "it states a part of the expected answer" if is_useful else "it has nothing of the expected answer"
+        reason = "it may have a part of the expected answer" if is_open else reason
+        verdicts.append({"number": number, "verdict": _yes_or_no(is_useful), "reason": reason, "unclear": is_open})
     return {"verdicts": verdicts}
 
 
-def _shares_content(one: str, other: str) -> bool:
-    """Whether two texts share a content word or a value; texts that share none are about different things."""
-    names = names_in([one, other])
-    keys = {word for token in read(other, names) if token.is_content for word in token.key.partition("+")[0].split()}
-    return any(
-        word in keys for token in read(one, names) if token.is_content for word in token.key.partition("+")[0].split()
-    )
+def _content(text: str) -> set[str]:
+    """The content words and values of a text; texts that share none are about different things."""
+    return {word for token in read(text) if token.is_content for word in token.key.partition("+")[0].split()}
 
 
 def attributions(material: Material) -> Reply:
-    passages, expected = _texts(material, "passage"), _text(material, "expected")
+    expected = _text(material, "expected")
     texts = split_statements(expected) or [expected]
     return {
         "sentences": [
             {"text": text, **_verdict_fields(found), "attributable": _yes_or_no(found.answer == "supported")}
-            for text, found in zip(texts, judge_claims(texts, passages), strict=True)
+            for text, found in zip(texts, judge_claims(texts, _texts(material, "passage")), strict=True)
         ]
     }
 
@@ -175,71 +156,65 @@ def relevant_sentences(material: Material) -> Reply:
     sentences = []
     for number, passage in enumerate(_texts(material, "passage"), 1):
         texts = split_statements(passage) or [passage]
-        judged = zip(texts, relevances(question, texts, answer=False), strict=True)
-        sentences += [
-            {"passage": number, "text": text, **_relevance_fields("relevant", found)} for text, found in judged
-        ]
-    for sentence in sentences:
-        sentence["relevant"] = "no" if sentence["relevant"] == "no" else "yes"
+        for text, found in zip(texts, relevances(question, texts, answer=False), strict=True):
+            is_relevant, is_open = found.verdict == "relevant", found.verdict == "cannot tell"
+            reason = "" if is_relevant else found.reason
+            fields = {"relevant": _yes_or_no(is_relevant), "reason": reason, "unclear": is_open}
+            sentences.append({"passage": number, "text": text, **fields})
     return {"sentences": sentences}
 
 
 def named_entities(material: Material) -> Reply:
     """An entity of the expected answer is found if a passage has it, and missing if no word of it is in any."""
     passages, expected = _texts(material, "passage"), _text(material, "expected")
-    sources = read_sources(tuple(passages), (expected,))
-    said = [token for sentence in sources.sentences for token in sentence.tokens]
-    said += [token for record in sources.records for _, value in record.fields for token in value]
-    said += [token for record in sources.records for name in record.identity for token in name]
+    said = [token for source in read_sources(tuple(passages), (expected,)) for token in source.tokens]
     words = {word for token in said for word in token.text.lower().split()}
     tokens = [token for text in split_statements(expected) for token in read(text, names_in([expected, *passages]))]
     entities = {token.key: token for token in tokens if token.value is not None or token.kind == "name"}
-    return {"entities": [_entity_fields(token, said, words) for token in entities.values()]}
-
-
-def _entity_fields(entity: Token, said: Sequence[Token], words: set[str]) -> Reply:
-    found = any(matches(entity, token) for token in said)
-    parts = [] if entity.value is not None else entity.text.lower().split()
-    return {
-        "text": entity.text,
-        "found": _yes_or_no(found),
-        "unclear": not found and any(map(words.__contains__, parts)),
-    }
+    reply = []
+    for entity in entities.values():
+        is_found = any(matches(entity, token) for token in said)
+        is_open = not is_found and entity.value is None and not words.isdisjoint(entity.text.lower().split())
+        reply.append({"text": entity.text, "found": _yes_or_no(is_found), "unclear": is_open})
+    return {"entities": reply}
 
 
 def sentence_labels(material: Material) -> Reply:
     """Label sentences by comparing them with all other material."""
-    known = _texts(material, "question")
     grounds = [text for name in material if name not in ("sentence", "question") for text in _texts(material, name)]
     texts = _texts(material, "sentence")
+    labels = {"supported": "supported", "contradicted": "contradictory", "cannot tell": "unsupported"}
     verdicts = []
-    for number, (text, found) in enumerate(zip(texts, judge_claims(texts, grounds, known), strict=True), 1):
-        label = {"supported": "supported", "contradicted": "contradictory"}.get(found.answer, "unsupported")
-        label = label if makes_claim(text) else "not_applicable"
-        unclear = found.answer == "cannot tell" and label != "not_applicable"
-        verdicts.append({"number": number, "label": label, "reason": found.reason, "unclear": unclear, "text": text})
+    for number, (text, found) in enumerate(
+        zip(texts, judge_claims(texts, grounds, _texts(material, "question")), strict=True), 1
+    ):
+        is_claim = makes_claim(text)
+        is_open = is_claim and found.answer == "cannot tell"
+        fields = {"label": labels[found.answer] if is_claim else "not_applicable", "unclear": is_open}
+        verdicts.append({"number": number, "reason": found.reason, "text": text, **fields})
     return {"verdicts": verdicts}
 
 
 def statement_comparison(material: Material) -> Reply:
-    question, reference, answer = (_text(material, name) for name in ("question", "reference", "answer"))
-    found = compare_answers(question, reference, answer)
-    same = found.verdict == "same"
+    reference, answer = _text(material, "reference"), _text(material, "answer")
+    found = compare_answers(_text(material, "question"), reference, answer)
+    is_same = found.answer == "supported"
     return {
-        "shared": [reference] if same else [],
-        "only_answer": [] if same else split_statements(answer),
-        "only_reference": [] if same else [reference],
-        "contradictions": [found.reason] if found.verdict == "contradicted" else [],
-        "unclear": found.verdict == "cannot tell",
+        "shared": [reference] if is_same else [],
+        "only_answer": [] if is_same else split_statements(answer),
+        "only_reference": [] if is_same else [reference],
+        "contradictions": [found.reason] if found.answer == "contradicted" else [],
+        "unclear": found.answer == "cannot tell",
     }
 
 
 def factuality(material: Material) -> Reply:
-    question, reference, answer = (_text(material, name) for name in ("question", "reference", "answer"))
-    found = compare_answers(question, reference, answer)
-    beyond = [text for text in split_statements(answer) if makes_claim(text)]
-    choice = "D" if found.verdict != "same" else "C" if len(beyond) <= max(1, len(split_statements(reference))) else "B"
-    return {"choice": choice, "reason": found.reason, "unclear": found.verdict == "cannot tell"}
+    reference, answer = _text(material, "reference"), _text(material, "answer")
+    found = compare_answers(_text(material, "question"), reference, answer)
+    claims = [text for text in split_statements(answer) if makes_claim(text)]
+    agreement = "C" if len(claims) <= max(1, len(split_statements(reference))) else "B"
+    choice = agreement if found.answer == "supported" else "D"
+    return {"choice": choice, "reason": found.reason, "unclear": found.answer == "cannot tell"}
 
 
 RULE_FOR_KIND: Mapping[str, Callable[[Material], Reply]] = {
@@ -262,8 +237,7 @@ def _yes_or_no(condition: bool) -> str:
 
 
 def _text(material: Material, name: str) -> str:
-    value = material.get(name, "")
-    return value if isinstance(value, str) else "\n".join(value)
+    return "\n".join(_texts(material, name))
 
 
 def _texts(material: Material, name: str) -> list[str]:

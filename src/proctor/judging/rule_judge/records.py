@@ -1,139 +1,186 @@
-"""Judges a claim by records: the cell of that row and column, the value at that key of that object.
+"""Reads tables, JSON and `label: value` lines as sentences, so that claims are judged by one mechanism.
 
-What names the record, the label, and words that only join them are taken off the claim. If the label's own value is
-left, the record says it; if another value of that type is left, the record denies it. A claim that names no record is
-judged only if there is just one.
+A record is what it is about (a row's first cell, an object's id or name) and a value for each label. Each cell becomes
+the sentences that people write for it: "the depth of Pier 2 is 6 m", "Pier 2 has a depth of 6 m", "Pier 2 has 8
+berths". The record's name and the label are in every one of them, so a value of another row or column does not match.
+Only if there is one record, its name may be missing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Literal
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
-from proctor.judging.rule_judge.lexicon import COST
-from proctor.judging.rule_judge.reading import Record, Token, Tokens, excludes, matches
-from proctor.judging.rule_judge.values import MONEY
+from proctor.judging.rule_judge.claims import PAIR
+from proctor.judging.rule_judge.lexicon import UNITS
+from proctor.judging.rule_judge.values import MONEY, find_values
 
-Answer = Literal["supported", "contradicted", "unmentioned", "cannot tell"]
+_NAMING = re.compile(r"(?:^|_)(?:id|name|title|number|order|city|user|customer|product|item|sku|code|service)$", re.I)
+"""Keys whose value names an object."""
+_STATES = frozenset("status state condition availability stage".split())
+"""Labels that a sentence leaves out: `the order is delayed` gives its status."""
+_PRICES = frozenset("payment price cost total amount value fee interest income salary balance revenue budget".split())
+_MAX_NESTING = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """Whether a claim holds, and why."""
+class Record:
+    """A table row, a JSON object, or a block of `label: value` lines."""
 
-    answer: Answer
-    reason: str
-
-
-OPEN = Verdict("cannot tell", "no rule proves or refutes it from the passages")
-_GLUE = frozenset("be was have of in for with at to on there it its your my our their as , : ( ) by".split()) | {COST}
-"""Words that join what a record says to a sentence."""
-_STATES = frozenset("status state condition availability stage".split())
-"""Labels that a sentence leaves out: `the order is delayed` gives its status."""
-_AMOUNTS = frozenset("payment price cost total amount fee interest income loan salary balance revenue budget".split())
-"""Labels of amounts of money, whose currency data often leaves out."""
+    names: tuple[str, ...]
+    """What names the record: the first cell, an id, a name, each also with the word for what it is. One is enough."""
+    fields: tuple[tuple[str, str], ...]
+    """A label and its value."""
 
 
-_FLAGS = {"true": True, "yes": True, "false": False, "no": False}
+def split_passage(passage: str) -> tuple[list[Record], list[str]]:
+    """The records of a passage, and its other texts."""
+    stripped = passage.strip()
+    if stripped[:1] in ("{", "[") and stripped[-1:] in ("}", "]"):
+        try:
+            document = json.loads(stripped)
+        except (ValueError, RecursionError):
+            return [], []
+        if isinstance(document, dict) and document.keys() == {"tool", "result"}:
+            document = document["result"]
+        return list(_objects(document, "", 0)), list(_texts(document, 0))
+    records, lines = _tables(stripped.splitlines())
+    pairs = [line for line in lines if PAIR.fullmatch(line)]
+    entries = [re.sub(r"^\s*[-•*]\s|\*", "", line).replace(" = ", ": ", 1).partition(":") for line in pairs]
+    fields = tuple((label.strip(), value.strip()) for label, _, value in entries)
+    if fields:
+        records.append(Record(_names(fields[0][0], fields[0][1]) if len(fields) > 1 else (), fields))
+    is_data = all(line in pairs for line in lines if line.strip())
+    return records, [] if is_data else ["\n".join(lines)]
 
 
-def all_of(verdicts: Sequence[Verdict]) -> Verdict:
-    """The verdict on a claim with several parts: one wrong part makes it wrong, and all must be proven."""
-    for answer in ("contradicted", "unmentioned"):
-        if wrong := next((each for each in verdicts if each.answer == answer), None):
-            return wrong
-    return verdicts[0] if verdicts and all(each.answer == "supported" for each in verdicts) else OPEN
-
-
-def judge_records(claim: Tokens, records: Sequence[Record], known: frozenset[str]) -> list[Verdict]:
-    """The verdict of each record that the claim can be about. `known` are keys of what the user said."""
-    verdicts = []
-    for record in records:
-        parts, is_named = _without_identity(_parts(claim), record)
-        if is_named or not (record.is_item or any(each.identity != record.identity for each in records)):
-            verdicts.append(all_of([_judge_part(part, record, known) for part in parts]))
-    return verdicts
-
-
-def _parts(claim: Tokens) -> list[list[Token]]:
-    """The parts of a claim about a record: `9 goals and 11 assists` has two."""
-    parts: list[list[Token]] = [[]]
-    for token in claim:
-        if token.key in ("and", ",", ";"):
-            parts.append([])
+def _tables(lines: Sequence[str]) -> tuple[list[Record], list[str]]:
+    """The rows of tables in Markdown or with commas as records, and the other lines."""
+    records: list[Record] = []
+    rest: list[str] = []
+    table: list[tuple[str, list[str]]] = []
+    for line in [*lines, ""]:
+        cells = [cell.strip() for cell in line.strip().strip("|").split("|" if "|" in line else ",")]
+        is_row = (
+            len(cells) > 1 and all(len(cell) < 40 for cell in cells) and not line.rstrip().endswith((".", "!", "?"))
+        )
+        if table and not (is_row and len(cells) == len(table[0][1])):
+            header = table[0][1]
+            rows = [row for _, row in table[1:] if "".join(row).strip("-: ")] if len(table) > 2 else []
+            records += [Record(_names(header[0], row[0]), tuple(zip(header, row, strict=True))[1:]) for row in rows]
+            rest += [] if rows else [text for text, _ in table]
+            table = []
+        if is_row:
+            table.append((line, cells))
         else:
-            parts[-1].append(token)
-    return parts
+            rest.append(line)
+    return records, rest
 
 
-def _without_identity(parts: Sequence[list[Token]], record: Record) -> tuple[list[list[Token]], bool]:
-    """The parts without the name of the record, and whether it is named."""
-    is_named = False
-    for name in record.identity:
-        for part in parts:
-            places = [next((i for i, token in enumerate(part) if _same(token, each)), -1) for each in name]
-            if places and -1 not in places:
-                is_named = True
-                part[:] = [token for i, token in enumerate(part) if i not in places]
-    return [part for part in parts if any(token.key not in _GLUE for token in part)], is_named
+def _names(kind: str, name: str) -> tuple[str, ...]:
+    return (name, f"{_words(kind)} {name}", f"{name} {_words(kind)}") if name else ()
 
 
-def _same(claim: Token, cell: Token) -> bool:
-    """Whether a token is that of a cell; a cell may be a name although the claim's word is not written as one."""
-    plain = claim.value is cell.value is None and claim.text.lower() == cell.text.lower()
-    return plain or matches(claim, cell)
+def _words(key: str) -> str:
+    """A key as words: `orderTotal` and `order_total` are "order total"."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", re.sub(r"[_-]", " ", key)).lower()
 
 
-def _judge_part(part: Sequence[Token], record: Record, known: frozenset[str]) -> Verdict:
-    found = [_judge_field(part, label, value, record, known) for label, value in record.fields]
-    for answer in ("supported", "contradicted"):
-        if decisive := next((each for each in found if each.answer == answer), None):
-            return decisive
-    return OPEN
+def _texts(value: Any, depth: int) -> Iterator[str]:
+    """The strings of a JSON document that are sentences rather than names: `{"result": "The shop opens at nine."}`."""
+    if isinstance(value, str) and len(value.split()) > 2:
+        yield value
+    elif isinstance(value, (dict, list)) and depth < _MAX_NESTING:
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _texts(item, depth + 1)
 
 
-def _judge_field(part: Sequence[Token], label: Tokens, value: Tokens, record: Record, known: frozenset[str]) -> Verdict:
-    quote = f"the passages say “{' '.join(each.text for each in label)}: {' '.join(each.text for each in value)}”"
-    words = [token for token in part if token.key not in _GLUE and token.kind != "negation"]
-    is_negated = len(words) < len([token for token in part if token.key not in _GLUE])
-    labels = {token.key for token in label if token.key not in _GLUE}
-    is_labelled = labels <= {token.key for token in words}
-    rest = [token for token in words if token.key not in labels]
-    unknown = [token for token in rest if token.key not in known]
-    rest = unknown if any(token.value is not None for token in unknown) else rest
-    if value and (flag := _FLAGS.get(value[-1].text.lower())) is not None:
-        agrees = is_negated != flag
-        rest = [token for token in rest if token.key not in record.type_words]
-        return Verdict("supported" if agrees else "contradicted", quote) if is_labelled and not rest else OPEN
-    cells = [token for token in value if token.kind != "negation"]
-    if len(rest) > len(cells):
-        rest = [token for token in rest if token.key not in record.type_words]
-    if len(rest) != len(cells) or not (is_labelled or labels & _STATES or _is_only_unit(cells, record)):
-        return OPEN
-    given = [_in_unit_of(token, cell, labels) for token, cell in zip(rest, cells, strict=True)]
-    is_negative = len(cells) < len(value)
-    if all(map(_same, given, cells)):
-        return Verdict("supported" if is_negated == is_negative else "contradicted", quote)
-    differs = len(cells) == 1 and excludes(given[0], cells[0]) and (is_labelled or given[0].kind == "word")
-    if differs and not is_negated and not is_negative:
-        return Verdict("contradicted", f"it says “{rest[0].text}”; {quote}")
-    return OPEN
+def _objects(value: Any, kind: str, depth: int) -> Iterator[Record]:
+    """The objects of a JSON document; one without a name belongs to the named object around it."""
+    if depth > _MAX_NESTING:
+        return
+    if isinstance(value, list):
+        for item in value:
+            yield from _objects(item, kind.removesuffix("s"), depth + 1)
+    elif isinstance(value, dict):
+        names = [name for key, text in value.items() if _is_naming(key, text) for name in _names(key, str(text))]
+        entries = list(_scalars(value, "", bool(names)))
+        counts = Counter(key for _, key, _ in entries)
+        is_vague = {key for key in counts if counts[key] > 1 or key in _STATES}
+        fields = [(f"{outer} {key}" if outer and key in is_vague else key, text) for outer, key, text in entries]
+        names += [f"{kind} {name}" for name in names if kind] or [kind] * bool(kind)
+        if fields:
+            yield Record(tuple(names), tuple(fields))
+        for key, item in value.items():
+            if isinstance(item, list) or (isinstance(item, dict) and not _is_part(item, bool(names))):
+                yield from _objects(item, _words(key), depth + 1)
 
 
-def _is_only_unit(cells: Sequence[Token], record: Record) -> bool:
-    """Whether the unit of a value tells its label: `9 °C` is the temperature if no other field has degrees."""
-    unit = next((token.value.unit for token in cells if token.value is not None), "")
-    units = [token.value.unit for _, value in record.fields for token in value if token.value is not None]
-    return bool(unit) and units.count(unit) == 1
+def _is_naming(key: str, item: Any) -> bool:
+    is_id = isinstance(item, str) and [value.text for value in find_values(item) if value.kind == "id"] == [item]
+    return is_id or (bool(_NAMING.search(key)) and type(item) in (str, int))
 
 
-def _in_unit_of(token: Token, cell: Token, labels: set[str]) -> Token:
-    """The claim's value in the notation of data, which leaves out currencies and writes 5% as 0.05."""
-    if token.value is None or cell.value is None or cell.value.unit:
-        return token
-    if token.value.unit in MONEY and labels & _AMOUNTS:
-        return replace(token, value=replace(token.value, unit=""))
-    if token.value.unit == "percent" and abs(cell.value.amount) < 1:
-        return replace(token, value=replace(token.value, unit="", amount=token.value.amount / 100))
-    return token
+def _is_part(item: Any, has_name: bool) -> bool:
+    """Whether an object is a part of the named object around it."""
+    return isinstance(item, dict) and has_name and not any(_is_naming(key, value) for key, value in item.items())
+
+
+def _scalars(value: Mapping[str, Any], outer: str, has_name: bool) -> Iterator[tuple[str, str, str]]:
+    """The values of an object and of its parts: the key around it, the key, the value as text."""
+    currency = value.get("currency") or value.get("unit") or ""
+    for key, item in value.items():
+        if _is_part(item, has_name) and not outer:
+            yield from _scalars(item, key, has_name)
+        elif isinstance(item, bool) or (isinstance(item, str) and item.strip()):
+            yield outer, key, json.dumps(item) if isinstance(item, bool) else item
+        elif isinstance(item, (int, float)):
+            label = outer if outer and key in ("amount", "value") else key
+            yield outer, label, f"{item} {currency}" if key in _PRICES else str(item)
+
+
+def sentences(records: Sequence[Record], claims: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """What the records say: the label and value as a quote, and each sentence that people write for it.
+
+    Amounts without a currency get that of the claims.
+    """
+    counts = Counter(record.names for record in records)
+    labels = Counter(_split_label(label)[0] for record in records for label, _ in record.fields)
+    money = {value.unit for claim in claims for value in find_values(claim)} & MONEY
+    for record in records:
+        names = record.names if counts[record.names] == 1 else ()
+        for label, value in record.fields:
+            words, unit = _split_label(label)
+            if not unit and len(money) == 1 and not _PRICES.isdisjoint(words.split()):
+                unit = next(iter(money))
+            full = f"{value} {unit}" if re.fullmatch(r"-?\d+(?:[.,]\d+)*", value.strip()) else value
+            for sentence in _field_sentences(names, words, full, labels[words] == 1):
+                yield f"{words}: {value}", sentence
+
+
+def _split_label(label: str) -> tuple[str, str]:
+    """The words of a label and the unit in it: `temp_c`, `Weight (kg)`."""
+    *words, last = re.findall(r"[^\W\d_]+|\d+|[€$£%]", _words(label)) or [""]
+    unit = {"c": "°C", "f": "°F"}.get(last, last if last in "€$£%" or (last in UNITS and words) else "")
+    return " ".join(words if unit and words else (*words, last)), unit
+
+
+def _field_sentences(names: Sequence[str], label: str, value: str, is_only: bool) -> Iterator[str]:
+    if value.lower() in ("true", "yes", "false", "no"):
+        is_so = value.lower() in ("true", "yes")
+        yield from (f"{name} is {label}" if is_so else f"{name} is not {label}" for name in names)
+        yield from (f"{name} has {label}" if is_so else f"{name} has no {label}" for name in names)
+        return
+    if is_only:
+        yield f"The {label} is {value}"
+    for name in names:
+        yield from (f"The {label} {joint} {name} is {value}" for joint in ("of", "in", "for"))
+        yield from (f"{name} {label} is {value}", f"{name} has a {label} of {value}", f"{name} has {value} {label}")
+        if label in _STATES:
+            yield f"{name} is {value}"
+        if label in _PRICES:
+            yield f"{name} costs {value}"
