@@ -161,7 +161,7 @@ def _title(item: PendingScore) -> str:
 
 def _score_text(item: PendingScore) -> str:
     facts = [Fact("  criteria", item.criteria)]
-    if item.pending_because and item.pending_because != item.criteria:
+    if item.pending_because and item.criteria not in item.pending_because:
         facts.append(Fact("  pending", item.pending_because))
     facts += [
         Fact(f"  {title.lower()}", "\n".join(map(value_text, value)) if isinstance(value, list) else value_text(value))

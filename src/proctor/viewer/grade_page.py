@@ -165,7 +165,7 @@ def _item(source: Source, row: Run, position: GradingPosition, address: tuple[in
         evaluator=score.evaluator,
         turn="" if score.turn is None else f" at turn {score.turn + 1}",
         criteria=criteria,
-        pending_because="" if item.pending_because == criteria else item.pending_because,
+        pending_because="" if criteria and criteria in item.pending_because else item.pending_because,
         material=[(title, _entries(value)) for title, value in item.material.items()],
         texts=[
             (kind, title, pretty(value))
