@@ -144,8 +144,8 @@ def _reason(reply: Comparison) -> str:
 class EmbeddingSimilarity(ScoreSettings):
     """How similar answer and expected output are in meaning, by embeddings.
 
-    The cosine of both embeddings, scaled so that `expected_min` is 0 and 1 is 1. Without embeddings the outcome is an
-    `error`.
+    The cosine of both embeddings, scaled so that `expected_min` is 0 and 1 is 1. Without embeddings the outcome is
+    `pending`.
     """
 
     prefix: str = ""

@@ -150,7 +150,8 @@ class NoScore:
 def outcome_of_exception(error: BaseException) -> NoScore:
     """What an exception of an evaluator means: skipped, pending, or an error of the evaluator.
 
-    Skipped and pending have their own exceptions. Everything else is an error, never a failure of the agent.
+    Skipped and pending have their own exceptions, and a missing model is pending too. Everything else is an error,
+    never a failure of the agent.
     """
     account = getattr(error, "account", None)
     details: Mapping[str, Json] = {JUDGED: account} if account else {}
@@ -159,6 +160,8 @@ def outcome_of_exception(error: BaseException) -> NoScore:
     if isinstance(error, EvaluationPending):
         criteria = {"criteria": error.criteria} if error.criteria else {}
         return NoScore(Outcome.PENDING, str(error), details or criteria)
+    if isinstance(error, NeedsModel):
+        return NoScore(Outcome.PENDING, str(error), details)
     if isinstance(error, (InvalidScore, ProctorError)):
         return NoScore(Outcome.ERROR, str(error), details)
     return NoScore(Outcome.ERROR, f"raised {one_line(error)}{user_location(error)}")
@@ -323,7 +326,8 @@ def _missing_score(job: _Job, error: BaseException, clock: float) -> Score:
     failure = outcome_of_exception(error)
     if failure.outcome is Outcome.ERROR and (diagnosis := diagnose(error)).lasting:
         job.notes.problems.append(f"{job.evaluator.title}: {diagnosis.cause}")
-    if job.evaluator.spec.optional and (failure.outcome is Outcome.ERROR or JUDGED in failure.details):
+    needs_model = JUDGED in failure.details or isinstance(error, NeedsModel)
+    if job.evaluator.spec.optional and (failure.outcome is Outcome.ERROR or needs_model):
         failure = replace(failure, outcome=Outcome.SKIPPED, reason=f"could not be scored: {failure.reason}")
     return Score(
         evaluator=job.evaluator.title,
