@@ -128,6 +128,26 @@ def framework(session: nox.Session, name: str) -> None:
         session.run("python", "-m", "pytest", "tests/docs/test_docs.py", "-k", "frameworks")
 
 
+OTHER_FRAMEWORKS = {
+    "autogen": ["autogen-agentchat", "autogen-ext[openai]"],
+    "agent_framework": ["agent-framework-core", "agent-framework-openai"],
+    "haystack": ["haystack-ai"],
+    "crewai": ["crewai"],
+    "strands": ["strands-agents[openai]"],
+    "dspy": ["dspy"],
+}
+"""The packages of frameworks without an adapter, of which docs/other-frameworks.md has an example each."""
+
+
+@nox.session
+@nox.parametrize("name", [nox.param(name, id=name, tags=["large"]) for name in OTHER_FRAMEWORKS])
+def other_framework(session: nox.Session, name: str) -> None:
+    """The example of a framework without an adapter, with the real package."""
+    install(session, "--editable", ".", "pytest", "hypothesis", *OTHER_FRAMEWORKS[name])
+    environment = {"PROCTOR_OTHER_FRAMEWORK": name}
+    session.run("python", "-m", "pytest", "tests/docs/test_other_frameworks.py", "-rs", env=environment)
+
+
 @nox.session(venv_backend="none", tags=["large"])
 def typescript(session: nox.Session) -> None:
     """The template adk_ts with the real packages from npm, in `.typescript/`, and its page of the documentation."""

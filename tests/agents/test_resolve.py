@@ -174,7 +174,7 @@ def test_what_an_object_of_the_users_has_beyond_that_is_used() -> None:
         ({"python": 3}, "not a number"),
         ({"python": "agents_here.py:Picky", "arguments": {"kye": 1}}, "cannot be created with kye"),
         (3, "a number is not an agent"),
-        (object(), "a value of type object is not an agent"),
+        (object(), "an object of the class object from the module builtins"),
     ],
 )
 def test_an_invalid_reference_is_refused_with_what_to_write(folder: Path, reference: Any, message: str) -> None:
@@ -334,3 +334,18 @@ def test_a_javascript_file_is_refused_with_how_to_test_it(reference: str) -> Non
     for check in (resolve_agent, check_agent):
         with pytest.raises(UsageError, match=re.escape(f"proctor-bridge.cjs {reference}")):
             check(reference)
+
+
+def test_an_unknown_object_is_named_by_its_class_and_file_with_the_function_to_write(tmp_path: Path) -> None:
+    (tmp_path / "desk.py").write_text(
+        "class Desk:\n    async def ainvoke(self, question):\n        return question\n\n"
+        "class Silent:\n    pass\n\ndesk, silent = Desk(), Silent()\n"
+    )
+    with pytest.raises(UsageError) as caught:
+        resolve_agent("desk.py:desk", tmp_path)
+    assert "an object of the class Desk from desk.py" in str(caught.value)
+    assert "    async def agent(question):\n        return await desk.ainvoke(question)" in str(caught.value)
+    with pytest.raises(UsageError, match=r"Silent from desk\.py(.|\n)*return silent\.ask\(question\)"):
+        resolve_agent("desk.py:silent", tmp_path)
+    with pytest.raises(UsageError, match=r"the class Desk(.|\n)*await Desk\(\)\.ainvoke"):
+        resolve_agent("desk.py:Desk", tmp_path)

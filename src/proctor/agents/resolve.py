@@ -21,6 +21,7 @@ from proctor.agents.agent import BaseAgent, Session, as_base_agent
 from proctor.agents.control_agents import NopAgent, OracleAgent
 from proctor.agents.frameworks import find_agent, installed_adapters, naming_hint
 from proctor.agents.function_agent import CallableAgent
+from proctor.agents.other_frameworks import framework_of, wrapper_advice
 from proctor.agents.runnable_agent import RunnableAgent
 from proctor.agents.user_code import call_user_function
 from proctor.base.documents import did_you_mean, json_type_name
@@ -54,6 +55,8 @@ def resolve_agent(reference: Json | object, base: Path | None = None) -> BaseAge
         agent = _from_mapping(reference, base) or _from_plugins(reference, base)
     else:
         agent = _from_object(reference, "", base)
+        if agent is None and not _is_plain_value(reference) and not naming_hint(reference):
+            raise _not_an_agent(reference, "")
     if agent is None:
         problems = "".join(f"; {adapter.problem}" for adapter in installed_adapters() if adapter.problem)
         raise UsageError(f"{_describe(reference)} is not an agent{_hint(reference)}; {REFERENCE_HELP}{problems}")
@@ -129,7 +132,19 @@ def _from_text(text: str, base: Path | None) -> BaseAgent | None:
         return FactoryAgent(target, text, base)
     if isinstance(target, str):
         raise UsageError(f"{text!r} is text, not an agent; {REFERENCE_HELP}")
-    return _from_object(target, text, base) or resolve_agent(target, base)
+    agent = _from_object(target, text, base)
+    if agent is None and not _is_plain_value(target) and not naming_hint(target):
+        raise _not_an_agent(target, text)
+    return agent or resolve_agent(target, base)
+
+
+def _not_an_agent(target: Any, name: str) -> UsageError:
+    return UsageError(f"{repr(name) if name else 'the agent'} is {wrapper_advice(target, name)}")
+
+
+def _is_plain_value(target: Any) -> bool:
+    """Whether it is data of a file or of JSON, and not an object that may be asked."""
+    return target is None or isinstance(target, (str, bytes, int, float, Mapping, list, tuple, set))
 
 
 def _parse_json(text: str) -> Json:
@@ -186,6 +201,8 @@ def _from_object(target: Any, name: str, base: Path | None) -> BaseAgent | None:
     if isinstance(target, type) and all(callable(getattr(target, method, None)) for method in ("create", "run")):
         return RunnableAgent(target, name or None)
     if isinstance(target, type):
+        if framework_of(target) is not None:
+            raise _not_an_agent(target, name)
         target = _instantiate(target, {})
     if inspect.isroutine(target):
         return CallableAgent(target, name or None)
@@ -193,6 +210,8 @@ def _from_object(target: Any, name: str, base: Path | None) -> BaseAgent | None:
     agent = find_agent(target, name) or _from_plugins(target, base)
     if agent is not None:
         return agent
+    if framework_of(target) is not None:
+        raise _not_an_agent(target, name)
     if callable(getattr(target, "session", None)):
         if not isinstance(getattr(target, "name", None), str):
             raise UsageError(f"{_describe(target)} has a session but no name; add an attribute name with a string")
