@@ -152,14 +152,65 @@ def test_a_case_that_changed_has_no_past_and_the_report_says_so(shop: Path, proc
     ended = proctor("test", "desk.yaml", "--gate")
     assert ended.code == 1, "a case without a past is held to the suite's own criteria"
     assert "1 case: the case changed since the baseline was recorded" in ended.out
-    assert "failed without a baseline: greet" in ended.out
+    assert "new and failing: greet" in ended.out and "REGRESSION" not in ended.out
 
 
-def test_other_evaluators_or_thresholds_have_no_past(shop: Path, proctor: Command) -> None:
+def write_checks(project: Path, *, passes: str) -> None:
+    """Add an evaluator that passes the answers for which an expression is true."""
+    code = f"def polite(evaluable):\n    return {passes}\n"
+    (project / "checks.py").write_text(code, encoding="utf-8")
+    with (project / "desk.yaml").open("a", encoding="utf-8") as suite:
+        suite.write("evaluators: [ExactMatch, checks.py:polite]\n")
+
+
+def test_an_added_evaluator_leaves_the_history_of_the_others(shop: Path, proctor: Command) -> None:
+    write_checks(shop, passes="True")
+    ended = proctor("test", "desk.yaml", "--gate", "--json", "gate.json")
+    assert ended.code == 0, ended.out
+    cases = {case["case"]: case for case in report(shop)["cases"]}
+    assert {case["past_trials"] for case in cases.values()} == {10}
+    assert cases["slow"]["standing"] == "as_usual", "it has always failed"
+
+
+def test_a_regression_under_an_earlier_evaluator_is_found_although_another_was_added(
+    shop: Path, proctor_process: Command
+) -> None:
+    write_checks(shop, passes="True")
+    write_agent(shop, refund=9)
+    ended = proctor_process("test", "desk.yaml", "--gate")
+    assert ended.code == 1 and "gate: REGRESSION" in ended.out and "refund" in ended.out
+
+
+def test_a_new_evaluator_that_fails_is_not_a_regression(shop: Path, proctor: Command) -> None:
+    write_checks(shop, passes="evaluable.output != 'hello'")
+    ended = proctor("test", "desk.yaml", "--gate")
+    assert ended.code == 1
+    assert "gate: A NEW CASE FAILS" in ended.out and "REGRESSION" not in ended.out
+
+
+def test_a_changed_threshold_has_no_past(shop: Path, proctor: Command) -> None:
     with (shop / "desk.yaml").open("a", encoding="utf-8") as suite:
-        suite.write("evaluators: [checks.py:good]\n")
+        suite.write("evaluators: [{ExactMatch: {threshold: 0.9}}]\n")
     ended = proctor("test", "desk.yaml", "--gate")
     assert "its evaluators, thresholds or judge changed since the baseline was recorded" in ended.out
+
+
+def test_a_renamed_case_keeps_its_past(shop: Path, proctor: Command) -> None:
+    text = (shop / "desk.yaml").read_text(encoding="utf-8").replace("id: slow,", "id: sluggish,")
+    (shop / "desk.yaml").write_text(text, encoding="utf-8")
+    assert proctor("test", "desk.yaml", "--gate", "-q").code == 0
+
+
+def test_a_run_is_accepted_for_a_reason_and_one_case_restarts(shop: Path, proctor: Command) -> None:
+    assert proctor("test", "desk.yaml", "-q").code == 1
+    ended = proctor("baseline", "accept", "--restart-case", "refund", "--reason", "refunds need an order now")
+    assert ended.code == 0 and "1 case restarted" in ended.out
+    shown = proctor("baseline", "show", "desk.yaml").out.splitlines()
+    [refund] = [line for line in shown if "desk/refund" in line]
+    assert "1/1 passed" in refund and 'accepted: "refunds need an order now"' in refund
+    assert any("11/11 passed" in line for line in shown if "greet" in line)
+    wrong = proctor("baseline", "accept", "--restart-case", "refunds")
+    assert wrong.code == 2 and "did you mean 'refund'?" in wrong.err
 
 
 def test_a_new_description_tag_or_place_in_the_file_leaves_the_past(shop: Path, proctor: Command) -> None:

@@ -82,13 +82,59 @@ def test_lines_of_an_older_beginning_do_not_count_whenever_they_were_recorded() 
         ({"content": "other"}, "the case changed"),
         ({"evaluators": "other"}, "its evaluators, thresholds or judge changed"),
         ({"agent": "b.py:agent"}, "its baseline was recorded with the agent app.py:agent"),
-        ({"case": "other"}, "the case is new"),
+        ({"case": "other", "content": "other"}, "the case is new"),
     ],
 )
 def test_a_case_without_a_past_says_why(changed: dict[str, str], reason: str) -> None:
     found = Baseline([LINE]).lookup(replace(LINE.identity, **changed))
     assert found.record is None
     assert found.missing_because.startswith(reason)
+
+
+SCORED = replace(LINE, checks=("exact", "polite"), patterns={"11": 6, "10": 3, "01": 1}, passes=6)
+
+
+@pytest.mark.parametrize(
+    ("checks", "trials", "passes"),
+    [
+        (("exact", "polite", "added"), 10, 6),
+        (("exact",), 10, 9),
+        (("exact", "polite with another threshold"), 10, 9),
+        (("polite", "added"), 10, 7),
+    ],
+)
+def test_evaluators_that_did_not_change_keep_their_history(checks: tuple[str, ...], trials: int, passes: int) -> None:
+    found = Baseline([SCORED]).lookup(replace(SCORED.identity, evaluators="changed", checks=checks))
+    assert found.record is not None and (found.record.trials, found.record.passes) == (trials, passes)
+    assert found.checks == {"exact", "polite"} & set(checks)
+
+
+def test_trials_under_all_present_evaluators_replace_the_history_of_some_once_there_are_enough() -> None:
+    identity = replace(SCORED.identity, evaluators="changed", checks=("exact",))
+
+    def later(trials: int) -> BaselineLine:
+        patterns = {"1": trials}
+        return replace(
+            SCORED,
+            run="later",
+            evaluators="changed",
+            checks=("exact",),
+            patterns=patterns,
+            trials=trials,
+            passes=trials,
+        )
+
+    few, enough = (Baseline([SCORED, later(count)]).lookup(identity) for count in (2, 5))
+    assert few.record is not None and (few.record.trials, few.record.passes) == (12, 11)
+    assert enough.record is not None and (enough.record.trials, enough.checks) == (5, None)
+
+
+def test_a_restart_counts_and_does_not_depend_on_the_clock() -> None:
+    """The machine that restarted the case had a clock that was a year behind."""
+    restarted = replace(LINE, run="20250101-000000-bbbbbb", since="20250101-000000-bbbbbb", restart=2, passes=0)
+    earlier = replace(LINE, since="20260101-000000-aaaaaa", restart=1)
+    found = Baseline([earlier, restarted]).lookup(LINE.identity)
+    assert found.record is not None and (found.record.trials, found.record.passes) == (10, 0)
 
 
 def test_a_run_that_was_resumed_after_it_was_accepted_replaces_its_line() -> None:

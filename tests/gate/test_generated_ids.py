@@ -17,4 +17,10 @@ def test_a_case_whose_id_is_made_from_its_input_finds_its_earlier_baseline() -> 
     record = baseline.lookup(identity).record
     assert record is not None
     assert (record.trials, record.passes) == (3, 2)
-    assert baseline.lookup(replace(identity, content="third")).record is None
+    assert baseline.lookup(replace(identity, content="fourth")).record is None
+
+
+def test_a_renamed_case_keeps_its_baseline() -> None:
+    renamed = CaseIdentity("s", "another-name", "a", "third", "e")
+    assert Baseline([line("own", "third")]).lookup(renamed).record is not None
+    assert Baseline([line("own", "third")]).lookup(replace(renamed, suite="t")).record is None

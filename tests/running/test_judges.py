@@ -17,6 +17,8 @@ from judged_projects import judge_at, marks, write_project
 from proctor.base.errors import InvalidSuite
 from proctor.cases.formats.loading import load
 from proctor.cases.suite import EvaluatorSpec, Settings, Suite
+from proctor.gate.baseline import update_baseline
+from proctor.gate.settings import GateSettings
 from proctor.results.run import Run
 from proctor.results.score import Outcome
 from proctor.results.store.store import Store
@@ -373,3 +375,19 @@ def test_samples_that_are_no_count_are_a_problem_before_the_run(tmp_path: Path, 
     assert f"evaluator 'Faithfulness': samples must be a whole number of at least 1, not {samples!r}" in str(
         caught.value
     )
+
+
+def test_every_trial_of_a_gated_run_is_judged_afresh_and_of_a_baseline_counts_each_verdict_once(tmp_path: Path) -> None:
+    """The agent gives the same answers every time, and the judge rejects every third answer it sees."""
+    with judge_server(lambda asked: marks(asked, default=float(len(server.requests) % 3 != 0))) as server:
+        suite, store = write_project(tmp_path, judge_at(server), cases=6), tmp_path / "store"
+        repeated, _ = _run(suite, store=store, overrides=Settings(repeat=4))
+        assert len(server.requests) == 6, "repeats of one answer share a verdict"
+        [update] = update_baseline(repeated)
+        assert (update.cases, update.trials) == (6, 6), "and each verdict counts once"
+
+        gate = run_suites(RunRequest(load([suite]), RunOptions(), store=store, gate=GateSettings()))[0]
+        assert len(server.requests) == 6 + len(gate.summaries), "each trial has its own verdict"
+
+        rescore(store, gate.id, options=RunOptions())
+        assert len(server.requests) <= 12 + len(gate.summaries)

@@ -19,13 +19,10 @@ from proctor.cli.selection import run_argument
 from proctor.config import read_configuration
 from proctor.gate.baseline import (
     Baseline,
-    BaselineLine,
     BaselineUpdate,
     CaseBaseline,
-    CaseIdentity,
     SampleStats,
     baseline_path,
-    lines_in_force,
     read_baseline,
     update_baseline,
     write_baseline,
@@ -58,10 +55,26 @@ def command() -> None:
 @click.option(
     "--restart", is_flag=True, help="Start the baselines of the run's cases again; earlier runs no longer count."
 )
+@click.option(
+    "--restart-case",
+    "restart_cases",
+    metavar="ID",
+    multiple=True,
+    help="Start the baseline of this case again (repeatable).",
+)
+@click.option("--reason", metavar="TEXT", default="", help="Why this run is accepted; stored with each case.")
 @file_option
 @json_option
 @store_option
-def accept_run(run_id: str, restart: bool, file: Path | None, as_json: bool, store: str | None) -> int:
+def accept_run(
+    run_id: str,
+    restart: bool,
+    restart_cases: tuple[str, ...],
+    reason: str,
+    file: Path | None,
+    as_json: bool,
+    store: str | None,
+) -> int:
     """Add RUN to the baselines of its suites.
 
     RUN is an id, the beginning of one, a name, last or last~1 (default: last). Baselines of cases that regressed or
@@ -70,7 +83,8 @@ def accept_run(run_id: str, restart: bool, file: Path | None, as_json: bool, sto
     configuration = read_configuration()
     run = Store(configuration.store(store), create=False).find_run(run_id)
     configured = configuration.values.get("baseline")
-    done = update_baseline(run, file or (Path(configured) if configured else None), restart=restart)
+    target = file or (Path(configured) if configured else None)
+    done = update_baseline(run, target, restart=restart, restart_cases=restart_cases, reason=reason)
     if as_json:
         rows = [{**{name: getattr(item, name) for name in _JSON_FIELDS}, "path": str(item.path)} for item in done]
         say_json("accepted-row", rows)
@@ -173,6 +187,7 @@ def _row(path: Path, case: CaseBaseline) -> tuple[dict[str, Any], str]:
         "rate": [rate.low, rate.mean, rate.high],
         "runs": list(case.runs),
         "since": case.since or None,
+        "reason": case.reason or None,
         "score": _statistics(case.score),
         "seconds": _statistics(case.seconds),
         "usd": _statistics(case.usd),
@@ -186,7 +201,10 @@ def _row(path: Path, case: CaseBaseline) -> tuple[dict[str, Any], str]:
     if case.usd is not None:
         parts.append(f"${case.usd.mean:.4f}")
     parts.append(f"{plural(len(case.runs), 'run')}, the latest {case.runs[-1]}")
-    return data, "  ".join([*parts, case.identity.agent])
+    parts.append(case.identity.agent)
+    if case.reason:
+        parts.append(f'accepted: "{case.reason}"')
+    return data, "  ".join(parts)
 
 
 def _statistics(values: SampleStats | None) -> dict[str, Any] | None:
@@ -217,15 +235,12 @@ def prune(paths: tuple[str, ...], agent: str | None, keep: int, dry_run: bool, f
     names = {suite.name for suite in suites}
     for path in _files(paths, file):
         known = read_baseline(path)
-        rest: list[BaselineLine] = []
-        groups: dict[CaseIdentity, list[BaselineLine]] = {}
-        for line in known.lines:
-            if line.suite not in names:
-                rest.append(line)  # a suite that was not named: its cases are not known here
-            elif line.identity in current:
-                groups.setdefault(line.identity, []).append(line)
-        for lines in groups.values():
-            rest += lines_in_force(lines)[-keep:]
+        # The cases of a suite that was not named are not known here.
+        counting = {line.key: line for line in known.lines if line.suite not in names}
+        for identity in current:
+            lines, _ = known.lines_for(identity)
+            counting.update({line.key: line for line in lines[-keep:]})
+        rest = list(counting.values())
         removed = len(known.lines) - len(rest)
         if removed and not dry_run:
             write_baseline(path, Baseline(rest))

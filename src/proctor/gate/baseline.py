@@ -4,16 +4,18 @@ The file has one line per run and case. Lines are sorted and self-contained, so 
 without a conflict (`merge=union`), and adding a run twice changes nothing.
 
 `Baseline.lookup` is the one place that decides what the baseline of a case is: the sum of the lines in force that have
-the same content, evaluators and agent. A case that changed on purpose restarts: its new lines have the run of the
-restart in `since`, and lines with an older `since`, or none, are no longer in force.
+the same content, evaluators and agent. A renamed case is found by its content. If evaluators were added, removed or
+changed, the others keep their history: a line counts how often each combination of evaluators passed (`patterns`), so
+the trials can be counted as if only the evaluators that both have in common had scored them. A case that changed on
+purpose restarts: its new lines have a higher `restart`, and lines with a lower one are no longer in force.
 """
 
 from __future__ import annotations
 
 import json
 import math
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -21,17 +23,18 @@ from typing import Any
 from proctor.base.atomic_write import atomic_write
 from proctor.base.documents import did_you_mean
 from proctor.base.errors import StoreError, UsageError
-from proctor.base.json_data import Json, to_text
+from proctor.base.json_data import Json, fingerprint, to_text
 from proctor.cases.formats.loading import BASELINE_SUFFIX
 from proctor.cases.identity import CaseAddress, content_key, own_name
 from proctor.gate.beliefs import BaselineRecord
 from proctor.gate.other_days import Counts
-from proctor.results.gate_result import CaseStatus
+from proctor.results.gate_result import OLD_ARM, CaseStatus
+from proctor.results.judge_usage import judge_call_keys
 from proctor.results.run import Run, RunStatus
-from proctor.results.score import Outcome
+from proctor.results.score import Outcome, Score, worst_outcome
 from proctor.results.statistics import Estimate, share_of
 from proctor.results.store.store import Store
-from proctor.results.trial import TrialSummary
+from proctor.results.trial import Trial, TrialSummary
 
 VERSION = 1
 PROJECT_BASELINE = "proctor" + BASELINE_SUFFIX
@@ -89,6 +92,8 @@ class CaseIdentity:
     """The agent's name, not its fingerprint: the gate is there to test changes of its code."""
     content: str
     evaluators: str
+    checks: tuple[str, ...] = field(default=(), compare=False)
+    """The keys of its deciding evaluators one by one (`check_key`), if they are known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +109,15 @@ class BaselineLine:
     trials: int
     passes: int
     since: str = ""
-    """The run with which the case restarted; lines with an older one are no longer in force."""
+    """The run with which the case restarted; empty if it never did."""
+    restart: int = 0
+    """How many times the case restarted before; lines with a lower number are no longer in force."""
+    reason: str = ""
+    """Why the run was accepted, in the user's words."""
+    checks: tuple[str, ...] = ()
+    """The keys of the deciding evaluators."""
+    patterns: Mapping[str, int] = field(default_factory=dict, hash=False)
+    """How many trials had which results: `{"11": 8, "10": 2}` if the second of two evaluators failed twice."""
     score: SampleStats | None = None
     seconds: SampleStats | None = None
     usd: SampleStats | None = None
@@ -112,7 +125,15 @@ class BaselineLine:
 
     @property
     def identity(self) -> CaseIdentity:
-        return CaseIdentity(self.suite, self.case, self.agent, self.content, self.evaluators)
+        return CaseIdentity(self.suite, self.case, self.agent, self.content, self.evaluators, self.checks)
+
+    def counts(self, checks: Collection[str] | None = None) -> Counts:
+        """Passes and trials; with `checks`, as if only these evaluators had scored."""
+        if checks is None:
+            return Counts(self.passes, self.trials)
+        at = [position for position, check in enumerate(self.checks) if check in checks]
+        passes = sum(count for pattern, count in self.patterns.items() if all(pattern[i] == "1" for i in at))
+        return Counts(passes, sum(self.patterns.values()))
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -137,6 +158,12 @@ class CaseBaseline:
     """Passes and trials in each of them."""
     since: str = ""
     """The run with which the case restarted; empty if it never did."""
+    restart: int = 0
+    """How many times it restarted."""
+    reason: str = ""
+    """Why the latest run that gave a reason was accepted."""
+    checks: frozenset[str] | None = None
+    """The evaluators that the record is about, if others were added, removed or changed since; `None` for all."""
     score: SampleStats | None = None
     seconds: SampleStats | None = None
     usd: SampleStats | None = None
@@ -162,7 +189,8 @@ CHANGED_CASE = "the case changed since the baseline was recorded"
 CHANGED_EVALUATORS = "its evaluators, thresholds or judge changed since the baseline was recorded"
 
 
-_OLD_ID = re.compile(r"case-[0-9]+")
+ENOUGH_TRIALS = 5
+"""With this many trials under all its present evaluators, older trials under some of them are not needed."""
 
 
 class Baseline:
@@ -180,13 +208,21 @@ class Baseline:
         for line in self.lines:
             self._by_case.setdefault((line.suite, line.case), []).append(line)
 
-    def _recorded_under_old_id(self, identity: CaseIdentity) -> list[BaselineLine]:
-        """The lines of a case without an id from when such cases were counted: `case-3`. Found by content."""
-        return [
-            line
-            for line in self.lines
-            if line.suite == identity.suite and line.content == identity.content and _OLD_ID.fullmatch(line.case)
-        ]
+    def lines_for(self, identity: CaseIdentity) -> tuple[list[BaselineLine], frozenset[str] | None]:
+        """The lines that count for a case, and under which of its evaluators; `None` for all of them."""
+        return _comparable_lines(identity, lines_in_force(self._same_content(identity)))
+
+    def _same_content(self, identity: CaseIdentity) -> list[BaselineLine]:
+        recorded = self._recorded(identity)
+        return [line for line in recorded if line.agent == identity.agent and line.content == identity.content]
+
+    def _recorded(self, identity: CaseIdentity) -> list[BaselineLine]:
+        """All lines of a case: those under its id, or if it was renamed, those with the same content."""
+        return (
+            self._by_case.get((identity.suite, identity.case))
+            or [line for line in self.lines if line.suite == identity.suite and line.content == identity.content]
+            or self._recorded_beside_namesakes(identity)
+        )
 
     def _recorded_beside_namesakes(self, identity: CaseIdentity) -> list[BaselineLine]:
         """The lines of a case whose suite ran with others of the same name, which changes its name in that run."""
@@ -195,20 +231,15 @@ class Baseline:
 
     def lookup(self, identity: CaseIdentity) -> CaseBaseline:
         """The baseline of a case over all its runs. Everything that shows or uses a baseline calls this."""
-        recorded = (
-            self._by_case.get((identity.suite, identity.case))
-            or self._recorded_under_old_id(identity)
-            or self._recorded_beside_namesakes(identity)
-        )
-        own = [line for line in recorded if line.agent == identity.agent]
-        same = [line for line in own if line.content == identity.content]
-        lines = lines_in_force([line for line in same if line.evaluators == identity.evaluators])
+        lines, checks = self.lines_for(identity)
         if not lines:
-            return CaseBaseline(identity, None, _missing_because(identity, recorded, own, same))
-        score = SampleStats.pooled(line.score for line in lines)
+            return CaseBaseline(identity, None, self._missing_because(identity))
+        # The scores of a trial are averaged over its evaluators, so they compare only under the same ones.
+        score = SampleStats.pooled(line.score for line in lines) if checks is None else None
+        counts = {line.run: line.counts(checks) for line in lines}
         record = BaselineRecord(
-            trials=sum(line.trials for line in lines),
-            passes=sum(line.passes for line in lines),
+            trials=sum(item.trials for item in counts.values()),
+            passes=sum(item.passes for item in counts.values()),
             score_mean=None if score is None else score.mean,
             score_deviation=None if score is None else score.deviation,
         )
@@ -216,23 +247,37 @@ class Baseline:
             identity,
             record,
             runs=tuple(line.run for line in lines),
-            counts_by_run={line.run: Counts(line.passes, line.trials) for line in lines},
+            counts_by_run=counts,
             since=lines[-1].since,
+            restart=lines[-1].restart,
+            reason=next((line.reason for line in reversed(lines) if line.reason), ""),
+            checks=checks,
             score=score,
             seconds=SampleStats.pooled(line.seconds for line in lines),
             usd=SampleStats.pooled(line.usd for line in lines),
             tokens=SampleStats.pooled(line.tokens for line in lines),
         )
 
+    def _missing_because(self, identity: CaseIdentity) -> str:
+        recorded = self._recorded(identity)
+        if self._same_content(identity):
+            return CHANGED_EVALUATORS
+        if any(line.agent == identity.agent for line in recorded):
+            return CHANGED_CASE
+        if recorded:
+            return f"its baseline was recorded with the agent {recorded[-1].agent}, not with {identity.agent}"
+        return NEW
+
     def cases(self) -> list[CaseBaseline]:
         """The baseline of every case, in the order of the file; one per version of a case that changed."""
-        return [self.lookup(identity) for identity in dict.fromkeys(line.identity for line in self.lines)]
+        identities = dict.fromkeys(line.identity for line in self.lines)
+        return [self.lookup(replace(identity, checks=())) for identity in identities]
 
     def latest_cases(self) -> list[CaseBaseline]:
         """The baseline of every case and agent, only for the version in its latest run."""
         latest: dict[tuple[str, str, str], CaseIdentity] = {}
         for line in sorted(self.lines, key=lambda line: line.run):
-            latest[line.suite, line.case, line.agent] = line.identity
+            latest[line.suite, line.case, line.agent] = replace(line.identity, checks=())
         return [self.lookup(identity) for identity in latest.values()]
 
     def text(self) -> str:
@@ -242,23 +287,64 @@ class Baseline:
 
 def lines_in_force(lines: Sequence[BaselineLine]) -> list[BaselineLine]:
     """The lines of a case that count: those since its latest restart."""
-    latest = max((line.since for line in lines), default="")
-    return [line for line in lines if line.since == latest]
+    latest = max(((line.restart, line.since) for line in lines), default=(0, ""))
+    return [line for line in lines if (line.restart, line.since) == latest]
 
 
-def _missing_because(
-    identity: CaseIdentity,
-    recorded: Sequence[BaselineLine],
-    own: Sequence[BaselineLine],
-    same: Sequence[BaselineLine],
-) -> str:
-    if same:
-        return CHANGED_EVALUATORS
-    if own:
-        return CHANGED_CASE
-    if recorded:
-        return f"its baseline was recorded with the agent {recorded[-1].agent}, not with {identity.agent}"
-    return NEW
+def _comparable_lines(
+    identity: CaseIdentity, lines: Sequence[BaselineLine]
+) -> tuple[list[BaselineLine], frozenset[str] | None]:
+    """The lines that the trials of a case are compared with, and under which evaluators; `None` for all of them."""
+    exact = [line for line in lines if line.evaluators == identity.evaluators]
+    if sum(line.trials for line in exact) >= ENOUGH_TRIALS:
+        return exact, None
+    others = [line for line in lines if line.evaluators != identity.evaluators]
+    common = frozenset(identity.checks).intersection(others[-1].checks) if others else frozenset()
+    partial = [line for line in lines if common and common.issubset(line.checks)]
+    return (
+        (partial, common)
+        if sum(line.trials for line in partial) > sum(line.trials for line in exact)
+        else (exact, None)
+    )
+
+
+def check_key(title: str, evaluator: str, threshold: float | None) -> str:
+    """What must be the same for the results of one evaluator to be comparable; `evaluator` is its fingerprint."""
+    return fingerprint(title, evaluator, threshold)
+
+
+def _key_of(score: Score) -> str:
+    return check_key(score.evaluator, score.fingerprint, score.threshold)
+
+
+def outcome_under(checks: Collection[str] | None, trial: Trial) -> Outcome:
+    """The outcome of a trial as if only these evaluators had scored it; unchanged if the agent ended it early."""
+    if checks is None or not trial.scores:
+        return trial.outcome
+    own = [score.outcome for score in trial.scores if not score.report_only and _key_of(score) in checks]
+    return worst_outcome(own) if own else trial.outcome
+
+
+def outcome_of_others(checks: Collection[str], trial: Trial) -> Outcome | None:
+    """The outcome of a trial under all other evaluators; `None` if there are none, or nothing was scored."""
+    own = [score.outcome for score in trial.scores if not score.report_only and _key_of(score) not in checks]
+    return worst_outcome(own) if own else None
+
+
+def _patterns(trials: Sequence[Trial]) -> tuple[tuple[str, ...], dict[str, int]]:
+    """The deciding evaluators of trials that passed or failed, and how many trials had which results."""
+    results = []
+    for trial in trials:
+        checks: dict[str, bool] = {}
+        for score in trial.scores:
+            if not score.report_only and score.outcome is not Outcome.SKIPPED:
+                key = _key_of(score)
+                checks[key] = checks.get(key, True) and score.outcome is Outcome.PASSED
+        results.append(checks)
+    keys = tuple(sorted({key for checks in results for key in checks}))
+    # An agent that failed before it could be scored failed under every evaluator.
+    counts = Counter("".join("01"[checks.get(key, False)] for key in keys) for checks in results)
+    return keys, dict(sorted(counts.items())) if keys else {}
 
 
 def baseline_path(suite: str | Path | None) -> Path:
@@ -327,15 +413,25 @@ def _line_from(data: dict[str, Json]) -> BaselineLine:
         raise ValueError(f"key {missing[0]!r} is missing; restore the file from git")
     if not 0 <= values["passes"] <= values["trials"] or values["trials"] < 1:
         raise ValueError(f"{values['passes']} passes of {values['trials']} trials is impossible")
+    if any(len(pattern) != len(values.get("checks", ())) for pattern in values.get("patterns", {})):
+        raise ValueError("patterns and checks do not fit; restore the file from git")
     return BaselineLine(**values)
 
 
 def _is_required(field: Any) -> bool:
-    return field.name not in (*STATISTICS, "since")
+    return field.name not in (*STATISTICS, "since", "restart", "reason", "checks", "patterns")
 
 
 def _checked_value(name: str, value: Json) -> Any:
-    if name in ("trials", "passes"):
+    if name == "checks":
+        if not isinstance(value, list) or not all(isinstance(check, str) for check in value):
+            raise ValueError(f"checks must be a list of strings, not {to_text(value, 60)}")
+        return tuple(value)
+    if name == "patterns":
+        if not isinstance(value, dict) or not all(isinstance(n, int) and n > 0 for n in value.values()):
+            raise ValueError(f"patterns must be an object of counts, not {to_text(value, 60)}")
+        return value
+    if name in ("trials", "passes", "restart"):
         if not isinstance(value, int) or isinstance(value, bool):
             raise ValueError(f"{name} must be a whole number, not {to_text(value, 60)}")
         return value
@@ -356,7 +452,9 @@ def write_line(line: BaselineLine) -> str:
         value = getattr(line, name)
         if isinstance(value, SampleStats):
             data[name] = [value.count, _short(value.mean), _short(value.deviation)]
-        elif value is not None and value != "":
+        elif isinstance(value, tuple):
+            data.update({name: list(value)} if value else {})
+        elif value not in (None, "", {}) and (name != "restart" or value):
             data[name] = value
     for name in ("suite", "case", "agent"):  # required, even if they are empty
         data.setdefault(name, "")
@@ -398,13 +496,17 @@ def _lines_to_record(run: Run) -> list[BaselineLine]:
 def lines_of_run(run: Run) -> list[BaselineLine]:
     """One line per case that passed or failed in a stored run."""
     lines = []
-    for identity, trials in _trials_by_identity(run).items():
-        decided = [trial for trial in trials if trial.outcome in (Outcome.PASSED, Outcome.FAILED)]
-        if decided:
+    for identity, all_trials in _trials_by_identity(run).items():
+        trials = [trial for trial in all_trials if trial.outcome in (Outcome.PASSED, Outcome.FAILED)]
+        checks, patterns = _patterns(trials)
+        if trials:
+            decided = [TrialSummary.of(trial) for trial in trials]
             lines.append(
                 BaselineLine(
-                    **{field.name: getattr(identity, field.name) for field in fields(CaseIdentity)},
+                    *(identity.suite, identity.case, identity.agent, identity.content, identity.evaluators),
                     run=run.id,
+                    checks=checks,
+                    patterns=patterns,
                     trials=len(decided),
                     passes=sum(trial.outcome is Outcome.PASSED for trial in decided),
                     score=SampleStats.of(trial_score(trial) for trial in decided),
@@ -416,15 +518,22 @@ def lines_of_run(run: Run) -> list[BaselineLine]:
     return lines
 
 
-def _trials_by_identity(run: Run) -> dict[CaseIdentity, list[TrialSummary]]:
-    """The trials of a stored run, without those that reuse answers of earlier runs: they are not new evidence."""
+def _trials_by_identity(run: Run) -> dict[CaseIdentity, list[Trial]]:
+    """The trials of a stored run that are new evidence: none that reuse answers of earlier runs, and of several trials
+    of a case with one and the same verdict of a judge only the first.
+    """
     agents = {info.name: info.agent for info in run.suites}
     identities: dict[CaseAddress, CaseIdentity] = {}
-    trials: dict[CaseIdentity, list[TrialSummary]] = {}
+    trials: dict[CaseIdentity, list[Trial]] = {}
+    judgements: set[tuple[CaseAddress, tuple[str, ...]]] = set()
     for trial in run.trials:
-        if trial.reused:
+        if trial.reused or trial.arm == OLD_ARM:
             continue
         address = (trial.suite, trial.case.id)
+        calls = judge_call_keys(trial)
+        if calls and (address, calls) in judgements:
+            continue
+        judgements.add((address, calls))
         if address not in identities:
             keys = run.scoring_keys.get(trial.suite)
             if keys is None:
@@ -434,7 +543,7 @@ def _trials_by_identity(run: Run) -> dict[CaseIdentity, list[TrialSummary]]:
                 )
             evaluators = keys.get(trial.case.id, keys[""])
             identities[address] = CaseIdentity(*address, agents[trial.suite], content_key(trial.case), evaluators)
-        trials.setdefault(identities[address], []).append(TrialSummary.of(trial))
+        trials.setdefault(identities[address], []).append(trial)
     return trials
 
 
@@ -451,11 +560,18 @@ class BaselineUpdate:
     changed: bool
 
 
-def update_baseline(run: Run, target: Path | None = None, *, restart: bool = False) -> list[BaselineUpdate]:
+def update_baseline(
+    run: Run,
+    target: Path | None = None,
+    *,
+    restart: bool = False,
+    restart_cases: Collection[str] = (),
+    reason: str = "",
+) -> list[BaselineUpdate]:
     """Add a run to the baselines of its suites, or to `target`. Writes all files or none.
 
     Cases that regressed or improved according to the gate restart: their earlier trials no longer count. With
-    `restart`, all cases of the run restart.
+    `restart`, all cases of the run restart, and those in `restart_cases` always do. `reason` is stored with each case.
     """
     if run.status is not RunStatus.FINISHED:
         planned = sum(info.planned for info in run.suites)
@@ -467,21 +583,35 @@ def update_baseline(run: Run, target: Path | None = None, *, restart: bool = Fal
     by_file: dict[Path, list[BaselineLine]] = {}
     for line in _lines_to_record(run):
         by_file.setdefault(files[line.suite], []).append(line)
+    known_ids = {line.case for lines in by_file.values() for line in lines}
+    for case in restart_cases:
+        if case not in known_ids:
+            raise UsageError(f"--restart-case {case}: run {run.id} has no such case{did_you_mean(case, known_ids)}")
     restarting = _cases_to_restart(run)
+
+    def is_restarted(line: BaselineLine) -> bool:
+        return restart or line.case in restart_cases or (line.suite, line.case) in restarting
+
     updates = []
     for path, lines in by_file.items():
         known = read_baseline(path) if path.exists() else Baseline()
         dated = [
             replace(
                 line,
-                since=line.run
-                if restart or (line.suite, line.case) in restarting
-                else known.lookup(line.identity).since,
+                reason=reason,
+                **_restart(known.lookup(line.identity), line.run if is_restarted(line) else ""),
             )
             for line in lines
         ]
         updates.append((path, dated, known))
     return [_update_file(path, lines, known, run.id) for path, lines, known in updates]
+
+
+def _restart(earlier: CaseBaseline, run: str) -> dict[str, Any]:
+    """Which restart a new line of a case belongs to: a new one that begins with `run`, or the latest one."""
+    if run and run != earlier.since:
+        return {"restart": earlier.restart + 1, "since": run}
+    return {"restart": earlier.restart, "since": earlier.since}
 
 
 def _cases_to_restart(run: Run) -> set[CaseAddress]:

@@ -79,6 +79,8 @@ class CaseProgress:
         self.within_usual: list[bool] = []
         """For each of those, whether it is as good as the baseline: it passed and, for a suspect by score, did not
         score far below it."""
+        self.new_checks: list[bool] = []
+        """For each trial with evaluators that the baseline does not know, whether it passed them."""
         self.by_score = False
         self.test: CaseTest | None = None
         self.potential_score = 0.0
@@ -137,10 +139,23 @@ class Gate:
         self._looks: list[SuiteTest] = []
         self._stopped: str | None = None
 
-    def record(self, case: CaseAddress, outcome: Outcome, score: float | None = None, arm: str = NEW_ARM) -> None:
-        """Count one outcome. Only a trial that passed or failed is evidence."""
+    def record(
+        self,
+        case: CaseAddress,
+        outcome: Outcome,
+        score: float | None = None,
+        arm: str = NEW_ARM,
+        *,
+        new_checks: Outcome | None = None,
+    ) -> None:
+        """Count one outcome. Only a trial that passed or failed is evidence.
+
+        `outcome` is that of the evaluators which the baseline knows, and `new_checks` that of all others.
+        """
         progress = self._cases[case]
         progress.outcomes.append(outcome)
+        if new_checks in (Outcome.PASSED, Outcome.FAILED):
+            progress.new_checks.append(new_checks is Outcome.PASSED)
         if progress.attempts == 1:
             progress.first_score = score
         if progress.is_quarantined or outcome not in (Outcome.PASSED, Outcome.FAILED):
@@ -282,7 +297,7 @@ class Gate:
         return [
             TrialRequest(case)
             for case, progress in self._gated.items()
-            if progress.status is CaseStatus.NEW and needs_another_trial(progress.passed, progress.attempts)
+            if needs_another_trial(progress.new_checks if progress.record else progress.passed, progress.attempts)
         ]
 
     def _suite_round(self) -> list[TrialRequest]:

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from proctor.base.json_data import fingerprint, to_json
 from proctor.cases.identity import CaseAddress, question_key
-from proctor.gate.baseline import CaseBaseline, trial_score
+from proctor.gate.baseline import CaseBaseline, outcome_of_others, outcome_under, trial_score
 from proctor.gate.decision import Gate, TrialRequest
 from proctor.gate.new_cases import new_cases_verdict
 from proctor.gate.other_days import Counts
@@ -57,6 +57,8 @@ class GateSession:
             self._gate = Gate(records, settings, quarantined)
         else:
             runs = _recorded_runs(baselines)
+            # Both versions run under all evaluators, so only a baseline under all of them compares.
+            records = {case: baselines[case].record if baselines[case].checks is None else None for case in baselines}
             self._gate = TwoArmGate(records, settings, quarantined, recorded_runs=runs, seed=run_id)
 
     def record_stored(self, trials: Iterable[Trial]) -> None:
@@ -74,7 +76,9 @@ class GateSession:
             answer = fingerprint([[reply.text, to_json(reply.tool_calls)] for reply in trial.replies])
             self._gate.record(case, trial.outcome, score, arm, answer=answer, is_new=not trial.reused)
         else:
-            self._gate.record(case, trial.outcome, score, arm)
+            known = self._baselines[case].checks
+            new = None if known is None else outcome_of_others(known, trial)
+            self._gate.record(case, outcome_under(known, trial), score, arm, new_checks=new)
 
     def next_trials(self) -> list[TrialRequest]:
         """The next round of trials; empty when the gate has decided."""
@@ -102,8 +106,23 @@ class GateSession:
             for case in result.cases
         )
         result = replace(result, baseline=self._source, cases=cases)
+        return overall_verdict(result, run.suites, self._verdicts_on_new_checks(result, run), run.note)
+
+    def _verdicts_on_new_checks(self, result: GateResult, run: Run) -> list[SuiteVerdict]:
+        """The verdict of each suite's own criteria on what no baseline knows: new cases, new evaluators of others."""
+        summaries: dict[str, list[TrialSummary]] = {info.name: [] for info in run.suites}
         new = {case.address for case in result.with_status(CaseStatus.NEW)}
-        return overall_verdict(result, run.suites, _verdicts_on(new, run), run.note)
+        for summary in run.summaries:
+            if (summary.suite, summary.case_id) in new:
+                summaries[summary.suite].append(summary)
+        partial = {address for address, known in self._baselines.items() if known.checks is not None}
+        for trial in run.trials if partial and isinstance(self._gate, Gate) else ():
+            baseline = self._baselines.get((trial.suite, trial.case.id))
+            known = None if baseline is None else baseline.checks
+            other = None if known is None else outcome_of_others(known, trial)
+            if other is not None:
+                summaries[trial.suite].append(replace(TrialSummary.of(trial), outcome=other))
+        return [new_cases_verdict(info, summaries[info.name]) for info in run.suites]
 
     def _divergences(self, run: Run, cases: set[CaseAddress]) -> dict[CaseAddress, Divergence]:
         """The first difference between a failing conversation of this run and the most similar passing one."""
@@ -138,12 +157,3 @@ def _recorded_runs(baselines: Mapping[CaseAddress, CaseBaseline]) -> list[dict[C
         for run, counts in baseline.counts_by_run.items():
             runs.setdefault(run, {})[address] = counts
     return list(runs.values())
-
-
-def _verdicts_on(cases: Collection[CaseAddress], run: Run) -> list[SuiteVerdict]:
-    """The verdict of each suite's own criteria on these cases alone."""
-    verdicts = []
-    for info in run.suites:
-        own = [trial for trial in run.summaries if trial.suite == info.name and (trial.suite, trial.case_id) in cases]
-        verdicts.append(new_cases_verdict(info, own))
-    return verdicts

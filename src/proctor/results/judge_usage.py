@@ -76,6 +76,13 @@ def judge_calls(details: Mapping[str, Json]) -> list[Mapping[str, Json]]:
     return [call for call in calls if isinstance(call, Mapping)] if isinstance(calls, list) else []
 
 
+def judge_call_keys(trial: Trial) -> tuple[str, ...]:
+    """The keys of the model calls behind the deciding scores. Two trials with the same keys share one verdict."""
+    details = (judge_details(score) for score in trial.scores if score.details and not score.report_only)
+    calls = (call for item in details if item is not None for call in judge_calls(item))
+    return tuple(sorted(str(call.get("key")) for call in calls if not is_rule_based(call.get("model"))))
+
+
 class JudgeUsage:
     """Adds up the judge calls of trials; iterating over it gives one `JudgeSummary` per judge."""
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from proctor.cases.identity import CaseAddress, content_key
-from proctor.gate.baseline import CaseBaseline, CaseIdentity, baselines_of_suites
+from proctor.gate.baseline import CaseBaseline, CaseIdentity, baselines_of_suites, check_key
 from proctor.gate.decision import TrialRequest
 from proctor.gate.session import GateSession
 from proctor.gate.settings import GateSettings
@@ -72,8 +72,18 @@ def case_identities(plan: Plan, *, fast: bool = False) -> dict[CaseAddress, Case
         if address not in identities:
             evaluators = keys[suite].get(case, keys[suite][""])
             content = content_key(mask_case(planned.case))
-            identities[address] = CaseIdentity(suite, case, planned.suite.agent.name, content, evaluators)
+            checks = _check_keys(planned) if planned.suite.suite.criteria.trials != "mean" else ()
+            identities[address] = CaseIdentity(suite, case, planned.suite.agent.name, content, evaluators, checks)
     return identities
+
+
+def _check_keys(planned: PlannedTrial) -> tuple[str, ...]:
+    """The keys of the deciding evaluators of a trial, as its scores will have them."""
+    return tuple(
+        check_key(evaluator.title, evaluator.fingerprint, evaluator.threshold)
+        for evaluator in planned.evaluators
+        if not evaluator.spec.report_only
+    )
 
 
 def _address(planned: PlannedTrial) -> CaseAddress:
