@@ -108,6 +108,8 @@ class TestOptions:
     baseline: str | None
     gate_alpha: float | None
     gate_trials: int | None
+    against: str | None
+    strict_world: bool
     plan: bool
     detect: float | None
     see: float | None
@@ -156,7 +158,7 @@ class TestOptions:
     def gate_request(self, configuration: Configuration) -> GateSettings | None:
         """The settings of the gate, or None for a run without it; raises `UsageError` for conflicting options."""
         if not self.gate:
-            for name in ("gate_alpha", "gate_trials", "baseline", "plan"):
+            for name in ("gate_alpha", "gate_trials", "baseline", "plan", "against", "strict_world"):
                 if getattr(self, name) not in (None, False):
                     raise UsageError(f"--{name.replace('_', '-')} needs --gate")
             return None
@@ -168,6 +170,8 @@ class TestOptions:
             default.alpha if self.gate_alpha is None else self.gate_alpha,
             default.max_trials if self.gate_trials is None else self.gate_trials,
             self.baseline or configuration.values.get("baseline"),
+            against=self.against,
+            strict_world=self.strict_world,
         )
 
     def resume_key(self, places: tuple[str, ...]) -> str:
@@ -185,6 +189,7 @@ class TestOptions:
         "proctor test suite.yaml::refund --agent app.py:agent",
         'proctor test -k "refund and not slow" --repeat 5',
         "proctor test --arms old=main,new=.",
+        "proctor test --gate --against main",
         "proctor test --gate --junit junit.xml --html report.html",
     ),
 )
@@ -313,6 +318,19 @@ class TestOptions:
     help="Fail only on regressions: compare each case with its baseline, and re-run the cases that look worse.",
 )
 @option(
+    "--against",
+    group=REGRESSION_GATE,
+    metavar="REF",
+    help="Also run this version of the agent, in the same minutes, on the cases that look worse: a git reference such "
+    "as main, or another agent. It needs no baseline, and a bad day of the provider is not taken for a regression.",
+)
+@option(
+    "--strict-world",
+    group=REGRESSION_GATE,
+    is_flag=True,
+    help="With --against: exit with 3 if both versions now fail where the baseline did not (default: 0).",
+)
+@option(
     "--baseline",
     group=REGRESSION_GATE,
     metavar="FILE|RUN",
@@ -330,7 +348,7 @@ class TestOptions:
     group=REGRESSION_GATE,
     type=click.IntRange(min=1),
     metavar="N",
-    help="Re-run a case at most N times (default: 10).",
+    help="Re-run a case at most N times (default: 10; with --against, 14 times on each version).",
 )
 @option(
     "--plan",

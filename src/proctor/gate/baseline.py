@@ -28,7 +28,7 @@ from proctor.cases.formats.loading import BASELINE_SUFFIX
 from proctor.cases.identity import CaseAddress, content_key, own_name
 from proctor.gate.beliefs import BaselineRecord
 from proctor.gate.other_days import Counts
-from proctor.results.gate_result import OLD_ARM, CaseStatus
+from proctor.results.gate_result import NEW_ARM, OLD_ARM, CaseStatus
 from proctor.results.judge_usage import judge_call_keys
 from proctor.results.run import Run, RunStatus
 from proctor.results.score import Outcome, Score, worst_outcome
@@ -522,12 +522,12 @@ def _trials_by_identity(run: Run) -> dict[CaseIdentity, list[Trial]]:
     """The trials of a stored run that are new evidence: none that reuse answers of earlier runs, and of several trials
     of a case with one and the same verdict of a judge only the first.
     """
-    agents = {info.name: info.agent for info in run.suites}
+    infos = {info.name: info for info in run.suites}
     identities: dict[CaseAddress, CaseIdentity] = {}
     trials: dict[CaseIdentity, list[Trial]] = {}
     judgements: set[tuple[CaseAddress, tuple[str, ...]]] = set()
     for trial in run.trials:
-        if trial.reused or trial.arm == OLD_ARM:
+        if trial.reused or (run.gate is not None and trial.arm == OLD_ARM):
             continue
         address = (trial.suite, trial.case.id)
         calls = judge_call_keys(trial)
@@ -542,7 +542,9 @@ def _trials_by_identity(run: Run) -> dict[CaseIdentity, list[Trial]]:
                     "run `proctor test` and use that run"
                 )
             evaluators = keys.get(trial.case.id, keys[""])
-            identities[address] = CaseIdentity(*address, agents[trial.suite], content_key(trial.case), evaluators)
+            info = infos[trial.suite]
+            agent = info.reference if run.gate is not None and info.arm == NEW_ARM else info.agent
+            identities[address] = CaseIdentity(*address, agent, content_key(trial.case), evaluators)
         trials.setdefault(identities[address], []).append(trial)
     return trials
 

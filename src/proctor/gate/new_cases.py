@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from proctor.gate.settings import NEW_CASE_TRIALS
 from proctor.results.score import Outcome
 from proctor.results.suite_info import SuiteInfo
 from proctor.results.trial import TrialSummary
 from proctor.results.verdict import SuiteVerdict, suite_verdict
-
-NEW_CASE_TRIALS = 5
 
 
 def needs_another_trial(passed: Sequence[bool], attempts: int) -> bool:

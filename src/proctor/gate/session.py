@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 from proctor.base.json_data import fingerprint, to_json
 from proctor.cases.identity import CaseAddress, question_key
@@ -20,10 +21,11 @@ from proctor.gate.two_arm import TwoArmGate
 from proctor.gate.verdict import overall_verdict
 from proctor.results.comparison.alignment import most_similar_trials
 from proctor.results.comparison.divergence import Divergence
-from proctor.results.gate_result import NEW_ARM, CaseStatus, GateResult
+from proctor.results.gate_result import NEW_ARM, OLD_ARM, CaseStatus, GateResult
 from proctor.results.run import Run
 from proctor.results.score import Outcome
 from proctor.results.store.store import Store
+from proctor.results.suite_info import SuiteInfo
 from proctor.results.trial import Trial, TrialSummary
 from proctor.results.verdict import SuiteVerdict
 
@@ -43,11 +45,15 @@ class GateSession:
         run_id: str = "",
         quarantined: Collection[CaseAddress] = (),
         store: Store | None = None,
+        new_suites: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         """`baselines` has the baseline of every case of the run, in the order of reports; `source` says where they were
         read from. `store` is searched for passing trials to compare failing ones with. With two versions, `run_id`
-        fixes the random order of trials, so that a resumed run continues with the same.
+        fixes the random order of trials, so that a resumed run continues with the same, and `new_suites` has the suite
+        of the new version for each suite of the old one: a case of both is one case.
         """
+        self.settings = settings
+        self._new_suites = new_suites
         self._baselines = baselines
         self._source = source
         self._store = store
@@ -68,7 +74,7 @@ class GateSession:
 
     def record(self, trial: Trial) -> None:
         """Count a finished trial."""
-        case = (trial.suite, trial.case.id)
+        case = self._address(trial)
         if case not in self._baselines:  # a resumed run may have trials of cases that were removed
             return
         score, arm = trial_score(TrialSummary.of(trial)), trial.arm or NEW_ARM
@@ -79,6 +85,10 @@ class GateSession:
             known = self._baselines[case].checks
             new = None if known is None else outcome_of_others(known, trial)
             self._gate.record(case, outcome_under(known, trial), score, arm, new_checks=new)
+
+    def _address(self, trial: Trial) -> CaseAddress:
+        """The case, whichever version ran it."""
+        return self._new_suites.get(trial.suite, trial.suite), trial.case.id
 
     def next_trials(self) -> list[TrialRequest]:
         """The next round of trials; empty when the gate has decided."""
@@ -106,11 +116,12 @@ class GateSession:
             for case in result.cases
         )
         result = replace(result, baseline=self._source, cases=cases)
-        return overall_verdict(result, run.suites, self._verdicts_on_new_checks(result, run), run.note)
+        infos = [info for info in run.suites if info.arm != OLD_ARM]
+        return overall_verdict(result, infos, self._verdicts_on_new_checks(result, run, infos), run.note)
 
-    def _verdicts_on_new_checks(self, result: GateResult, run: Run) -> list[SuiteVerdict]:
+    def _verdicts_on_new_checks(self, result: GateResult, run: Run, infos: Sequence[SuiteInfo]) -> list[SuiteVerdict]:
         """The verdict of each suite's own criteria on what no baseline knows: new cases, new evaluators of others."""
-        summaries: dict[str, list[TrialSummary]] = {info.name: [] for info in run.suites}
+        summaries: dict[str, list[TrialSummary]] = {info.name: [] for info in infos}
         new = {case.address for case in result.with_status(CaseStatus.NEW)}
         for summary in run.summaries:
             if (summary.suite, summary.case_id) in new:
@@ -122,7 +133,7 @@ class GateSession:
             other = None if known is None else outcome_of_others(known, trial)
             if other is not None:
                 summaries[trial.suite].append(replace(TrialSummary.of(trial), outcome=other))
-        return [new_cases_verdict(info, summaries[info.name]) for info in run.suites]
+        return [new_cases_verdict(info, summaries[info.name]) for info in infos]
 
     def _divergences(self, run: Run, cases: set[CaseAddress]) -> dict[CaseAddress, Divergence]:
         """The first difference between a failing conversation of this run and the most similar passing one."""
@@ -131,7 +142,7 @@ class GateSession:
         passing: dict[CaseAddress, list[Trial]] = {case: [] for case in cases}
         failing: dict[CaseAddress, list[Trial]] = {case: [] for case in cases}
         for trial in run.trials:
-            case = (trial.suite, trial.case.id)
+            case = self._address(trial)
             if case in cases and trial.outcome in (Outcome.PASSED, Outcome.FAILED):
                 (passing if trial.outcome is Outcome.PASSED else failing)[case].append(trial)
         divergences = {}

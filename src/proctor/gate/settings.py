@@ -9,6 +9,13 @@ SUITE_TEST_SHARES = (0.08, 0.08, 0.08, 0.08)
 rest is a reserve for suites whose rates differ from what the test of suspects assumes, which keeps their false alarms
 below alpha."""
 
+NEW_CASE_TRIALS = 5
+"""How often a case without a baseline runs if it fails."""
+
+MAX_ROUNDS, WORLD_TRIALS = 8, 6
+"""With two versions: the most rounds of the whole suite, and how many failures of the old version show that the world
+changed."""
+
 MAX_TRIALS, MAX_PAIRS = 10, 14
 """The most re-runs of one suspect: of the new version alone, and of both versions."""
 
@@ -36,6 +43,13 @@ class GateSettings:
         return self.max_trials if self.max_trials != MAX_TRIALS else MAX_PAIRS
 
     @property
+    def max_trials_per_arm(self) -> int:
+        """The most trials of one case on one version that the gate can request, the first included."""
+        if self.against is None:
+            return 1 + max(self.max_trials, NEW_CASE_TRIALS) + len(SUITE_TEST_SHARES)
+        return 2 + self.max_pairs + MAX_ROUNDS + WORLD_TRIALS
+
+    @property
     def max_trials_per_case(self) -> int:
-        """The most trials of one case that the gate can request, the first included."""
-        return 1 + self.max_trials + len(SUITE_TEST_SHARES)
+        """The most trials of one case that the gate can request, on all versions."""
+        return self.max_trials_per_arm * (1 if self.against is None else 2)

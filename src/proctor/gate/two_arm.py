@@ -37,7 +37,7 @@ from proctor.gate.decision import TrialRequest
 from proctor.gate.drop_model import CaseCounts, drop_odds, trial_variance
 from proctor.gate.other_days import Counts, chance_of_failures, days_differ
 from proctor.gate.pair_evidence import CaseEvidence, DropEvidence, Pair, drop_bets
-from proctor.gate.settings import GateSettings
+from proctor.gate.settings import MAX_ROUNDS, WORLD_TRIALS, GateSettings
 from proctor.results.gate_result import (
     NEW_ARM,
     OLD_ARM,
@@ -63,9 +63,8 @@ DOUBTFUL = 8.0
 UNMEASURABLE_AFTER = 4
 """A suspect cannot be measured if it has this many pairs with an error, and they are three of four."""
 
-MAX_ROUNDS = 8.0
 PART = 0.5
-"""The most rounds of the whole suite on both versions, and the share of the suite that runs between two looks."""
+"""The share of the suite that runs between two looks at a drop of all rates."""
 
 WANTED_DROP, VISIBLE_DROP = 0.10, 3.0
 """The drop of all rates that is searched for; at least this many standard errors of three rounds, since a small or
@@ -75,8 +74,7 @@ OTHER_DAY = 0.03
 """If the old version fails this improbably often, the baseline comes from other days and no longer leads the search."""
 
 WORLD_ALPHA = 0.01
-WORLD_TRIALS = 6
-"""The probability of "the world changed" when it did not; and how many trials of the old version that takes."""
+"""The probability of "the world changed" when it did not."""
 
 FEW_RECORDED = 5
 """With at least this many recorded trials, all of them passed, a case may be taken for one that never varies."""

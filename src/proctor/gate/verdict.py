@@ -52,7 +52,8 @@ def _suite_verdict(gate: GateResult, info: SuiteInfo, new: SuiteVerdict) -> tupl
     if any(item.expired for item in info.quarantined):
         return REGRESSION, new.reason
     if regressed := [case for case in own if case.status is CaseStatus.REGRESSED]:
-        return REGRESSION, _findings("regressed", regressed, gate.against)
+        what = "regressed, caused by this change" if gate.against else "regressed"
+        return REGRESSION, _findings(what, regressed, gate.against)
     if new.outcome is Outcome.FAILED:
         failed = [case.case_id for case in new.cases if case.outcome is Outcome.FAILED]
         return NEW_CASE_FAILS, f"new and failing: {_some(failed)} ({new.reason})"
@@ -130,7 +131,7 @@ def _evidence_of_both(case: GatedCaseResult, against: str) -> str:
     text += " in the same minutes"
     if case.baseline_trials:
         text += f", {case.baseline_passes:,}/{case.baseline_trials:,} in the baseline"
-    if case.p_value is not None and case.status is not CaseStatus.FAILS_ON_BOTH:
+    if case.p_value is not None and case.p_value < 1 and case.status is CaseStatus.UNDECIDED:
         text += f" ({_p_text(case.p_value)})"
     return text
 

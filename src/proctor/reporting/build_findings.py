@@ -102,9 +102,7 @@ def _two_version_lines(gate: GateResult) -> list[GateLine]:
     if gate.world is not None:
         lines.append(GateLine("world", world_text(gate), Outcome.PENDING))
     if not gate.answers_vary:
-        lines.append(
-            GateLine("answers", "both versions repeat their answers word for word, so one confirming pair decided")
-        )
+        lines.append(GateLine("answers", "both versions repeat their answers word for word, so few trials decide"))
     if gate.looks_cached:
         note = "answers repeat word for word although they vary in the baseline; a cache would make the verdict wrong"
         lines.append(GateLine("cached?", note, Outcome.PENDING))

@@ -280,8 +280,8 @@ class Run:
 
     @property
     def compares_agents(self) -> bool:
-        """Whether a suite ran against several agents."""
-        return any(info.source for info in self.suites)
+        """Whether a suite ran on several arms. The gate compares its two versions itself."""
+        return self.gate is None and any(info.source for info in self.suites)
 
     def __repr__(self) -> str:
         """One line, such as `<Run shop: failed, 1 of 2 cases passed; not passed: lost>`."""

@@ -58,6 +58,9 @@ class SuiteInfo:
     version: str = ""
     """The version of the repository that its arm ran, such as `main (1a2b3c4d5e)`; empty for the working folder."""
 
+    reference: str = ""
+    """The agent's own name, if `agent` is the name of its arm."""
+
     @property
     def arm(self) -> str:
         """The name of its arm, if the run compares several; otherwise empty."""

@@ -156,7 +156,11 @@ def verdict(run: Run) -> RunVerdict:
     outcome, reason = _run_outcome(run, suites)
     if run.gate is not None:
         gated = {suite.name: suite for suite in run.gate.suites}
-        suites = tuple(_gated_suite_verdict(suite, gated[suite.name]) for suite in suites)
+        suites = tuple(
+            # The suites of an old version, with which the gate compares, have no verdict of the gate.
+            _gated_suite_verdict(suite, gated[suite.name]) if suite.name in gated else suite
+            for suite in suites
+        )
         outcome, reason = run.gate.outcome, run.gate.reason
     return RunVerdict(
         outcome=outcome,

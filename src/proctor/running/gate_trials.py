@@ -2,6 +2,10 @@
 
 The gate requests more trials during the run. Reports show them next to the first trial of their case, so a gated plan
 reserves positions for them; a resumed run looks for stored trials at all of these positions.
+
+With two versions of the agent, the plan has every suite once per arm, and the trials of the new arm only: the gate
+requests those of the old one. The suite of the new arm keeps its name, so that runs with and without a second version
+have the same cases and share a baseline.
 """
 
 from __future__ import annotations
@@ -9,33 +13,72 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from proctor.cases.arms import WORKING_FOLDER
 from proctor.cases.identity import CaseAddress, content_key
 from proctor.gate.baseline import CaseBaseline, CaseIdentity, baselines_of_suites, check_key
 from proctor.gate.decision import TrialRequest
 from proctor.gate.session import GateSession
 from proctor.gate.settings import GateSettings
+from proctor.results.gate_result import NEW_ARM, OLD_ARM
 from proctor.results.masking import mask_case
 from proctor.results.store.store import Store
-from proctor.running.plan import Plan, PlannedTrial
+from proctor.running.plan import Plan, PlannedSuite, PlannedTrial
 from proctor.running.resume import scoring_keys
 
 
+def arms_to_compare(against: str) -> dict[str, str]:
+    """The arms of a gate with two versions; the new one is last, so it decides."""
+    return {OLD_ARM: against, NEW_ARM: WORKING_FOLDER}
+
+
 def reserve_positions(plan: Plan, settings: GateSettings) -> Plan:
-    """The plan with free positions after each case for every trial that the gate may request."""
+    """The plan of the first round, with free positions after each case for every trial that the gate may request."""
     step = settings.max_trials_per_case
-    return replace(plan, trials=tuple(replace(trial, position=at * step) for at, trial in enumerate(plan.trials)))
+    trials = [trial for trial in plan.trials if settings.against is None or trial.suite.arm != OLD_ARM]
+    first_round = plan.with_trials(replace(trial, position=at * step) for at, trial in enumerate(trials))
+    return first_round if settings.against is None else first_round.with_suites(_with_own_name)
+
+
+def _with_own_name(item: PlannedSuite) -> PlannedSuite:
+    """The suite of the new arm without the arm in its name."""
+    return item if item.arm == OLD_ARM else replace(item, suite=replace(item.suite, name=item.source))
 
 
 def with_every_follow_up(plan: Plan, settings: GateSettings) -> Plan:
     """The plan with every trial that the gate may request; a resumed run keeps those that are stored."""
-    numbers = range(1, settings.max_trials_per_case + 1)
-    return replace(plan, trials=tuple(trial.follow_up(number) for trial in plan.trials for number in numbers))
+    old_suites = _old_suites(plan)
+    numbers = range(1, settings.max_trials_per_arm + 1)
+    trials: list[PlannedTrial] = []
+    for trial in plan.trials:
+        trials += [trial.follow_up(number) for number in numbers]
+        if (old := old_suites.get(trial.suite.source)) is not None:
+            trials += [_on_old_arm(trial, old, number, settings) for number in numbers]
+    return replace(plan, trials=tuple(trials))
 
 
 def planned_trials(plan: Plan, requests: Iterable[TrialRequest], session: GateSession) -> list[PlannedTrial]:
-    """The trials that the gate requests, each as the next trial of its case."""
+    """The trials that the gate requests, each as the next trial of its case on its arm, in the same order."""
     first = {_address(trial): trial for trial in plan.trials}
-    return [first[request.case].follow_up(session.attempts(request.case) + 1) for request in requests]
+    old_suites = _old_suites(plan)
+    trials = []
+    for request in requests:
+        planned, number = first[request.case], session.attempts(*request) + 1
+        if request.arm == OLD_ARM:
+            trials.append(_on_old_arm(planned, old_suites[planned.suite.source], number, session.settings))
+        else:
+            trials.append(planned.follow_up(number))
+    return trials
+
+
+def _old_suites(plan: Plan) -> dict[str, PlannedSuite]:
+    """The suites with the old version of the agent, by their name in the file."""
+    return {item.source: item for item in plan.suites if item.arm == OLD_ARM}
+
+
+def _on_old_arm(planned: PlannedTrial, suite: PlannedSuite, number: int, settings: GateSettings) -> PlannedTrial:
+    """A trial of the old version, scored by the same evaluators as the new one; `planned` is the case's first trial."""
+    position = planned.position + settings.max_trials_per_arm + number - 1
+    return replace(planned, suite=suite, number=number, position=position)
 
 
 def gate_session(
@@ -48,7 +91,10 @@ def gate_session(
     """The gate of a run; `baselines` is what `baselines_for` returns for the plan."""
     quarantined = {(item.suite.name, case.case) for item in plan.suites for case in item.quarantined}
     records, source = baselines
-    return GateSession(records, settings, source=source, run_id=run_id, quarantined=quarantined, store=store)
+    new_suites = {item.suite.name: item.source for item in _old_suites(plan).values()}
+    return GateSession(
+        records, settings, source=source, run_id=run_id, quarantined=quarantined, store=store, new_suites=new_suites
+    )
 
 
 def baselines_for(

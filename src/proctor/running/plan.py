@@ -134,6 +134,7 @@ class PlannedSuite:
             source=self.source,
             config="" if suite.config is None else str(suite.config),
             version="" if self.process is None else self.process.version,
+            reference=self.agent.name if self.source else "",
         )
 
     @property

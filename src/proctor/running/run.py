@@ -93,6 +93,11 @@ async def run_suites_async(request: RunRequest, listener: Listener | None = None
         raise UsageError("no suite to run")
     if request.gate is not None and request.reuse:
         raise UsageError("--gate and --reuse cannot be combined: the gate needs new answers")
+    if request.gate is not None and (request.arms or any(suite.arms for suite in request.suites)):
+        raise UsageError(
+            "the gate tests one agent, so it cannot be combined with arms; to compare with another version, use "
+            "--gate --against main"
+        )
     with suite_environment(request.suites):
         return await _run(request, listener)
 
@@ -145,13 +150,16 @@ def _gate_trials() -> ModuleType:
 
 
 def _plan(request: RunRequest) -> Plan:
+    arms = request.arms
+    if request.gate is not None and request.gate.against is not None:
+        arms = _gate_trials().arms_to_compare(request.gate.against)
     plan = make_plan(
         request.suites,
         request.options,
         agent=request.agent,
-        arms=request.arms,
+        arms=arms,
         select=request.select,
-        key="|".join([request.key, *(_agent_key(agent) for agent in (request.agent, *request.arms.values()))]),
+        key="|".join([request.key, *(_agent_key(agent) for agent in (request.agent, *arms.values()))]),
     )
     if not plan.trials:
         raise UsageError(f"no case matches{_available_cases(request.suites)}")

@@ -27,6 +27,7 @@ from proctor.reporting.wording import (
     score_texts,
     trial_name,
 )
+from proctor.results.gate_result import OLD_ARM
 from proctor.results.reasons import headline_reason
 from proctor.results.run import Run
 from proctor.results.score import Outcome
@@ -49,9 +50,11 @@ def print_start(screen: Screen, run: Run, planned: int, stored: int) -> None:
 
     `planned` is the number of trials, `stored` how many of them a resumed run has already.
     """
-    suites = run.suites
+    suites = [info for info in run.suites if info.planned]
     title = suites[0].name if len(suites) == 1 else plural(len(suites), "suite")
     agents = list(dict.fromkeys(info.agent for info in suites if info.agent))
+    if len(suites) == 1 and suites[0].reference:
+        agents = [suites[0].reference]
     cases = len(run.planned_trials) + max(0, planned - sum(run.planned_trials.values()))
     parts = [plural(cases, "case")]
     if run.planned_trials or stored:
@@ -190,8 +193,9 @@ def print_summary(screen: Screen, run: Run, verdict: RunVerdict, *, verbose: boo
     rule = RULE_WIDTH if screen.width is None else min(RULE_WIDTH, screen.width)
     screen.line((("─" if screen.unicode else "-") * rule, "dim"))
     report_only = report_only_evaluators(run)
-    for suite in verdict.suites:
-        _print_suite(screen, suite, report_only, alone=len(verdict.suites) == 1)
+    suites = suites_of_new_version(run, verdict)
+    for suite in suites:
+        _print_suite(screen, suite, report_only, alone=len(suites) == 1)
     if run.compares_agents:
         from proctor.reporting.arms_report import print_arms  # heavy (statistics of comparing), and rare
 
@@ -209,10 +213,17 @@ def print_summary(screen: Screen, run: Run, verdict: RunVerdict, *, verbose: boo
     _print_location(screen, run)
 
 
+def suites_of_new_version(run: Run, verdict: RunVerdict) -> list[SuiteVerdict]:
+    """The suites of a run; of a gate with two versions, without those of the old version."""
+    old = {info.name for info in run.suites if run.gate is not None and info.arm == OLD_ARM}
+    return [suite for suite in verdict.suites if suite.name not in old]
+
+
 def print_verdicts(screen: Screen, run: Run, verdict: RunVerdict) -> None:
     """Print one line per suite if there are several, and one for the run."""
-    if len(verdict.suites) > 1:
-        for suite in verdict.suites:
+    suites = suites_of_new_version(run, verdict)
+    if len(suites) > 1:
+        for suite in suites:
             text = f"{suite.name}: {suite.reason}"
             word = f"{suite.word.upper():<8}"
             screen.line((word, STYLES[suite.outcome]), *_gap(word), text, hang=8)
