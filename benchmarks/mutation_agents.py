@@ -299,7 +299,8 @@ def take(suite: dict[str, Any], report: MutationReport) -> bool:
         lines, case = yaml.safe_load(proposal.lines), cases[proposal.case]
         place = case if proposal.turn is None else case["turns"][proposal.turn]
         if "expected" in lines:
-            place["expected"] = {**place.get("expected", {}), **lines["expected"]}
+            known = place.get("expected")
+            place["expected"] = {**(known if isinstance(known, dict) else {}), **lines["expected"]}
         if "evaluators" in lines:
             case["evaluators"] = lines["evaluators"]
     return bool(proposals)

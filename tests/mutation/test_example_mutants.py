@@ -18,7 +18,7 @@ from proctor.running.settings import RunOptions
 
 EXAMPLE = ROOT / "examples" / "loan_advisor"
 SEEDS = (0, 1)
-PER_TRIAL = 40
+PER_TRIAL = 24
 """A sample of all places, to be quick."""
 SIBLINGS = ("agent", "app", "checks", "figures", "money", "tools")
 # The keyword lists are not here: they check words only, so no wrong tool call can be noticed.

@@ -241,6 +241,7 @@ def test_a_tool_that_is_forbidden_is_called() -> None:
         ("negation-removed", "You cannot go", ["You can go"]),
         ("negation-removed", "it isn't late", ["it is late"]),
         ("negation-inserted", "You are eligible", ["You are not eligible"]),
+        ("negation-inserted", "shipped", ["not shipped"]),
         ("antonym-used", "It is open before noon", ["It is closed before noon", "It is open after noon"]),
         ("entities-swapped", "Greenleaf acquired Delta Foods.", ["Delta Foods acquired Greenleaf."]),
         ("roles-swapped", "The buyer pays.", ["The seller pays."]),

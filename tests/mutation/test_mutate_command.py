@@ -186,6 +186,19 @@ suite = Suite("desk", [case], agent=desk)
     assert report["complete"], report["verdict"]
 
 
+def test_a_one_word_answer_needs_more_than_its_letters_and_its_word(mutated: Command, project: Path) -> None:
+    (project / "status.py").write_text("def status(question):\n    return 'shipped'\n", encoding="utf-8")
+    suite = """
+agent: status.py:status
+cases: [{id: status, input: Where is it?, expected: shipped, evaluators: [{LevenshteinMatch: {threshold: 0.6}}]}]
+"""
+    report = mutated(suite)
+
+    assert {"value-changed", "negation-inserted"} <= survivors(report)
+    (proposal,) = report["suites"][0]["proposals"]
+    assert "ExactMatch" in proposal["evaluators"]
+
+
 def test_no_keyword_is_proposed_that_a_longer_number_would_pass(mutated: Command) -> None:
     kinds = {kind["kind"]: kind for kind in mutated(WEAK)["suites"][0]["kinds"]}
     wrong = "Your refund of $1249.50 for order A-11001 is not late: it arrives in 15 days, or 5.5 days, $249.507."

@@ -122,6 +122,7 @@ def calibration_data(measurement: Measurement, unlabelled: int) -> dict[str, Jso
             "rows": len(calibration.rows),
             "unlabelled": unlabelled,
         },
+        "binding": to_json(calibration.binding),
         "unjudged": [to_json(row) for row in measurement.unjudged],
     }
     if not calibration.rows:

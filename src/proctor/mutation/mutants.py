@@ -187,7 +187,7 @@ def _other_answers(case: str, reply: Reply, answers: Sequence[tuple[str, Json]],
     """Some different answers to other cases."""
     own = to_text(reply.answer)
     others: dict[str, Json] = {}
-    for other, answer in rng.sample(list(answers), min(len(answers), 8 * MAX_OTHER_ANSWERS)):
+    for other, answer in rng.sample(answers, min(len(answers), 8 * MAX_OTHER_ANSWERS)):
         text = to_text(answer) if other != case and answer else ""
         if text and not same_text(text[:MAX_SEARCHED], own[:MAX_SEARCHED]) and len(others) < MAX_OTHER_ANSWERS:
             others.setdefault(text, answer)
@@ -212,16 +212,11 @@ def _changes(
     for slot in range(len(reply.named_outputs)):
         yield from _change_answer(turn, reply, slot, specs, others)
         yield from _change_texts(reply, slot, others, choices)
-        yield from _change_data(reply, slot, choices)
+        yield from _change_data(reply, slot)
     for calls in call_mutants.change_calls(turn, conversation, specs, tools, choices, allowed):
         changed = replace(reply, tool_calls=calls.calls)
         yield calls.kind, partial(ChangedReply, calls.kind, "calls", calls.before, calls.after, changed)
-    for item in _change_usage(reply):
-        yield item.kind, partial(_identity, item)
-
-
-def _identity(item: ChangedReply) -> ChangedReply:
-    return item
+    yield from _change_usage(reply)
 
 
 def _change_answer(
@@ -261,7 +256,7 @@ def _change_texts(reply: Reply, slot: int, others: Sequence[Json], choices: Seed
         "result-ignored": lambda text, _: sentence_changes.drop_results(text, values),
         **TEXT_CHANGES,
         "sentence-added": lambda text, rng: sentence_changes.add_sentence(text, other_texts, rng),
-        "value-changed": text_changes.change_word,
+        "value-changed": text_changes.change_value,
     }
     for kind, change in changes.items():
         rng = choices.for_kind(kind)
@@ -295,7 +290,7 @@ def _edit_text(kind: str, reply: Reply, slot: int, path: tuple[Any, ...], leaf: 
     return ChangedReply(kind, "answer", before, after, changed)
 
 
-def _change_data(reply: Reply, slot: int, choices: SeededRandom) -> Iterator[Change]:
+def _change_data(reply: Reply, slot: int) -> Iterator[Change]:
     """Every field, flag and list of an answer that is data is changed."""
     answer = answer_in(reply, slot)
 
@@ -321,16 +316,18 @@ def _change_data(reply: Reply, slot: int, choices: SeededRandom) -> Iterator[Cha
             yield change("flag-flipped", path, flag, not flag)
 
 
-def _change_usage(reply: Reply) -> Iterator[ChangedReply]:
+def _change_usage(reply: Reply) -> Iterator[Change]:
     usage = reply.usage
     if usage is not None and usage.total_tokens:
         twice = _double(usage)
         before, after = (f"{item.total_tokens:,} tokens" for item in (usage, twice))
-        yield ChangedReply("tokens-doubled", "tokens", before, after, replace(reply, usage=twice))
+        changed = replace(reply, usage=twice)
+        yield "tokens-doubled", partial(ChangedReply, "tokens-doubled", "tokens", before, after, changed)
     duration_ms = reply.duration_ms
     if duration_ms is not None and duration_ms >= MIN_SLOW_MS:
         before, after = (f"{milliseconds / 1000:.2f} s" for milliseconds in (duration_ms, 10 * duration_ms))
-        yield ChangedReply("latency-tenfold", "time", before, after, replace(reply, duration_ms=10 * duration_ms))
+        changed = replace(reply, duration_ms=10 * duration_ms)
+        yield "latency-tenfold", partial(ChangedReply, "latency-tenfold", "time", before, after, changed)
 
 
 def _double(usage: Usage) -> Usage:

@@ -25,7 +25,7 @@ from proctor.mutation.findings import (
     SuiteFindings,
     summarize,
 )
-from proctor.mutation.mutants import Material, Mutant, TrialMutants, answer_in, mutants_of
+from proctor.mutation.mutants import MAX_SEARCHED, Material, Mutant, TrialMutants, answer_in, mutants_of
 from proctor.mutation.proposals import PassingTrial, ProposalSearch
 from proctor.mutation.scoring import (
     MutantScorer,
@@ -232,6 +232,9 @@ class _SuiteMutation:
             subjects.append(subject)
         for subject in subjects:
             self._unmutated.pop(subject.case.id, None)
+        long = sum(any(len(reply.text) > MAX_SEARCHED for reply in subject.answer.replies) for subject in subjects)
+        if long:
+            self._notes.append(f"{long} of the answers were changed only in their first {MAX_SEARCHED:,} characters")
         masked = sum(any(map(is_masked, texts_in(subject.answer.replies))) for subject in subjects)
         if masked:
             self._notes.append(

@@ -309,9 +309,10 @@ def _missing_facts(turn: Turn, survivors: Sequence[Mutant], replies: Sequence[Re
 
 
 def _is_missing_only_in(fact: str, wrong: str, texts: Sequence[str]) -> bool:
-    return (
-        not _has(fact, wrong) and all(_has(fact, text) for text in texts) and not lets_numbers_through(fact, texts[0])
-    )
+    """Whether all good answers have the phrase and the wrong one has not; a single word may be part of another word."""
+    if fact.isalpha() or _has(fact, wrong) or not all(_has(fact, text) for text in texts):
+        return False
+    return not lets_numbers_through(fact, texts[0])
 
 
 def _has(keyword: str, text: str) -> bool:

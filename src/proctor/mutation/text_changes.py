@@ -268,9 +268,11 @@ def remove_negation(text: str, rng: random.Random) -> Iterator[Edit]:
 
 
 def insert_negation(text: str, rng: random.Random) -> Iterator[Edit]:
-    """A negation is inserted after each auxiliary verb that has none."""
+    """A negation is inserted after each auxiliary verb that has none, or before a few words without any verb."""
     for match in re.finditer(_AFFIRMATION, text):
         yield Edit(match.start(), match.end(), "cannot" if match.group() == "can" else f"{match.group()} not")
+    if re.fullmatch(r"\W*[^\W\d_]+(?: [^\W\d_]+){0,2}\W*", text) and not re.search(f"{_AFFIRMATION}|{_NEGATION}", text):
+        yield Edit(0, 0, "not ")
 
 
 def _pair_table(pairs: str) -> dict[str, str]:
@@ -350,6 +352,14 @@ def change_word(text: str, rng: random.Random) -> Iterator[Edit]:
     """Each word becomes another."""
     for match in re.finditer(r"[^\W\d_]{2,}", text):
         yield Edit(match.start(), match.end(), rng.choice([name for name in _NAMES if name != match.group()]))
+
+
+def change_value(text: str, rng: random.Random) -> Iterator[Edit]:
+    """Each word becomes another, and gets one wrong letter: `shipped` becomes `skipped` or the like."""
+    yield from change_word(text, rng)
+    for match in re.finditer(r"[^\W\d_]{3,}", text):
+        at = match.start() + len(match.group()) // 2
+        yield Edit(at, at + 1, rng.choice([letter for letter in "aeklnorst" if letter != text[at].lower()]))
 
 
 def number_value(digits: str) -> str:

@@ -259,7 +259,7 @@ MUTANT_KINDS: Final[Mapping[str, str]] = {
     "field-missing": "a field of the answer is missing",
     "field-added": "the answer has a field too many",
     "flag-flipped": "true and false are swapped in the answer",
-    "value-changed": "a word of a short answer or field changed",
+    "value-changed": "a word or letter of a short answer or field changed",
     "call-dropped": "a tool call is not made",
     "call-repeated": "a tool call is made twice",
     "calls-reordered": "two tool calls are swapped",
