@@ -133,5 +133,5 @@ def test_the_page_of_a_run_shows_gate_agents_and_judges_like_the_report(
     assert '<section id="gate">' in gated
     assert "<h2>Gate: " in gated
     assert "<dt>Judge</dt>" in gated
-    assert "desk: 2 agents" in agents
+    assert "desk: 2 arms" in agents
     assert "lazy compared with good: " in agents
