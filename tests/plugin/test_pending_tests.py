@@ -203,6 +203,21 @@ def test_a_test_that_may_fail_or_pass_is_not_held_up(pytester: pytest.Pytester) 
     assert session.ret == pytest.ExitCode.OK
 
 
+SUBTESTS = """
+def test_it(subtests):
+    for c in (OPEN, GOOD):
+        with subtests.test(): assert_test(c, [metric])
+"""
+
+
+def test_a_pending_check_of_a_subtest_is_one_of_its_test(pytester: pytest.Pytester) -> None:
+    outcomes = run(pytester, SUBTESTS).parseoutcomes()
+    assert (outcomes["pending"], outcomes.get("failed", 0)) == (1, 0)
+
+    outcomes = run(pytester, SUBTESTS.replace("GOOD", "BAD")).parseoutcomes()
+    assert outcomes["failed"] >= 1
+
+
 SHARED = """
 @pytest.fixture(scope="module")
 def checked(): assert_test(OPEN, [metric])

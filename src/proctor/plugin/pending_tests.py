@@ -37,6 +37,8 @@ class PendingTests:
 
     def __init__(self, config: pytest.Config) -> None:
         self.mode = pending_mode(config)
+        self._is_called = False
+        """Whether a test is being called just now, so that a report is one of its subtests."""
         self._of_fixtures: dict[pytest.FixtureDef[Any], list[OpenCheck]] = {}
         """Checks of fixtures that outlive a test, until the fixture is torn down."""
 
@@ -49,6 +51,14 @@ class PendingTests:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
         _checks(item).clear()  # pytest-rerunfailures runs a test several times; the last time counts
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_call(self) -> Generator[None, object, object]:
+        self._is_called = True
+        try:
+            return (yield)
+        finally:
+            self._is_called = False
 
     @pytest.hookimpl(wrapper=True)
     def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef[Any]) -> Generator[None, object, object]:
@@ -68,8 +78,8 @@ class PendingTests:
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         report = yield
-        if report.when == "setup" and report.passed:
-            return report  # the test itself comes next, and may fail
+        if self._is_called or (report.when == "setup" and report.passed):
+            return report  # the test goes on, and may fail
         own = _checks(item)
         checks = [*own]
         own.clear()
