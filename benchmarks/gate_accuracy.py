@@ -1,12 +1,14 @@
 """How often the gate is red, with and without a regression, and how many trials it takes.
 
 Simulated agents with known pass rates drive the shipped gate, so the truth is known; the gates that people write by
-hand are simulated for comparison. Two more tables show what a provider with good and bad days does to the gate, and how
-often `proctor compare` calls two runs of the same agent different.
+hand are simulated for comparison. More tables show what a provider with good and bad days does to the gate, what the
+gate with two versions of an agent (`--against`) does in such worlds, and how often `proctor compare` calls two runs of
+the same agent different.
 
     python benchmarks/gate_accuracy.py                   # quick and rough
     python benchmarks/gate_accuracy.py --suites 1000     # the figures of benchmarks/gate.md; a few minutes
     python benchmarks/gate_accuracy.py --parts days --suites 1000
+    python benchmarks/gate_accuracy.py --parts versions --suites 1000
     python benchmarks/gate_accuracy.py --parts comparison --pairs 2000
 """
 
@@ -18,7 +20,9 @@ import random
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
@@ -32,9 +36,11 @@ from proctor.results.comparison.compare import compare_runs
 from proctor.results.gate_result import GateVerdict
 from proctor.results.run import Run
 from proctor.results.score import Outcome, Score
+from proctor.results.statistics import share_of
 from proctor.results.suite_info import SuiteInfo
 from proctor.results.trial import Trial, TrialSummary
 from table import Row, at_most
+from two_versions import Cell, Conditions, simulate_pairs
 
 Rates = list[float]
 
@@ -62,6 +68,11 @@ MIXTURES: dict[str, Callable[[random.Random, int], Rates]] = {
 
 def unchanged(rng: random.Random, rates: Rates) -> Rates:
     return rates
+
+
+def tenth_to_zero(rng: random.Random, rates: Rates) -> Rates:
+    chosen = set(rng.sample(range(len(rates)), len(rates) // 10))
+    return [0.0 if at in chosen else rate for at, rate in enumerate(rates)]
 
 
 def tenth_broken(rng: random.Random, rates: Rates) -> Rates:
@@ -230,6 +241,77 @@ def day_table(suites: int, seed: int, pool: ProcessPoolExecutor) -> Iterator[str
         yield f"| {spread} | {recorded} | {100 * red:.1f} % | {100 * unsure:.1f} % |"
 
 
+VERSION_CHANGES: dict[str, Callable[[random.Random, Rates], Rates]] = {
+    "nothing changed": unchanged,
+    "a tenth broken to 0": tenth_to_zero,
+    "a tenth to a fifth of their rate": tenth_broken,
+    "one broken to 0": one_broken,
+    "all 10 points down": partial(down, 0.1),
+}
+
+
+def outage(share: float, number: int, recorded: int) -> Conditions:
+    return Conditions(recorded=recorded, outage=share, outage_round=number, is_burst=number > 0)
+
+
+def situations(recorded: int) -> Iterator[tuple[str, str, Conditions]]:
+    """Name, change and conditions of each row of the table about two versions."""
+    for change in VERSION_CHANGES:
+        for deviation in (0.0, 0.3, 0.6, 1.0):
+            yield f"{change}, days {deviation}", change, Conditions(deviation, recorded)
+    for share in (0.1, 0.2, 0.4):
+        for number in (0, 1, 3):
+            name = f"an outage fails {share:.0%} of round {number + 1}"
+            yield name, "nothing changed", outage(share, number, recorded)
+    yield "both versions 10 points down", "nothing changed", Conditions(recorded=recorded, world_drop=0.1)
+    yield "errors: 10 % on both", "nothing changed", Conditions(recorded=recorded, errors=(0.1, 0.1))
+    yield "errors: 30 % on the new version", "nothing changed", Conditions(recorded=recorded, errors=(0.3, 0.0))
+    yield "answers from a cache, known", "nothing changed", Conditions(recorded=recorded, cached="known")
+    yield "answers from a cache, unnoticed", "nothing changed", Conditions(recorded=recorded, cached="hidden")
+    cold = Conditions(recorded=recorded, outage=0.3, outage_round=-1, is_burst=True)
+    yield "cold start", "nothing changed", cold
+    yield "cold start, the new version first", "nothing changed", replace(cold, is_interleaved=False)
+
+
+def simulate_versions(setting: tuple[str, str, int, Conditions, int, str]) -> Cell:
+    """Simulate the gate with two versions; functions have no name in another process, so the setting has their keys."""
+    mixture, change, cases, conditions, suites, seed = setting
+    return simulate_pairs(MIXTURES[mixture], VERSION_CHANGES[change], cases, conditions, suites, seed)
+
+
+def version_table(suites: int, seed: int, pool: ProcessPoolExecutor) -> Iterator[str]:
+    for recorded in (10, 0):
+        with_what = f"with a baseline of {recorded} trials on 5 days" if recorded else "without a baseline"
+        yield f"\nTwo versions of an agent side by side (`--against`), 50 cases, {with_what}:\n"
+        yield "| situation | red [95 % interval] | inconclusive | world changed | trials per case, both versions |"
+        yield "|---|---|---|---|---|"
+        rows = list(situations(recorded))
+        settings = [
+            (next(iter(MIXTURES)), change, 50, conditions, suites, f"{seed} {recorded} {name}")
+            for name, change, conditions in rows
+        ]
+        for (name, _, _), cell in zip(rows, pool.map(simulate_versions, settings), strict=True):
+            red = share_of(cell.verdicts[GateVerdict.REGRESSION], suites)
+            unsure, world = (cell.share(verdict) for verdict in (GateVerdict.INCONCLUSIVE, GateVerdict.WORLD_CHANGED))
+            interval = f"{red.mean:.1%} [{red.low:.1%}, {red.high:.1%}]"
+            yield f"| {name} | {interval} | {unsure:.1%} | {world:.1%} | {cell.trials:.2f} |"
+
+
+def other_mixtures_table(suites: int, seed: int, pool: ProcessPoolExecutor) -> Iterator[str]:
+    yield "\nTwo versions, nothing changed, other suites (days 0.6):\n"
+    yield "| rates | cases | recorded | red | inconclusive | trials per case, both versions |"
+    yield "|---|---|---|---|---|---|"
+    rows = [(mixture, 50, recorded) for mixture in MIXTURES for recorded in (10, 0)]
+    rows += [(mixture, cases, 3) for mixture in ("all flaky", "all near-certain") for cases in (5, 20, 200)]
+    settings = [
+        (mixture, "nothing changed", cases, Conditions(0.6, recorded, min(5, recorded or 5)), suites, f"{seed}")
+        for mixture, cases, recorded in rows
+    ]
+    for (mixture, cases, recorded), cell in zip(rows, pool.map(simulate_versions, settings), strict=True):
+        red, unsure = cell.share(GateVerdict.REGRESSION), cell.share(GateVerdict.INCONCLUSIVE)
+        yield f"| {mixture} | {cases} | {recorded} | {red:.1%} | {unsure:.1%} | {cell.trials:.2f} |"
+
+
 def run_of(name: str, cases: list[Case], rates: Rates, repeats: int, rng: random.Random) -> Run:
     """A run in memory whose trials pass with the rate of their case."""
     trials = []
@@ -283,7 +365,7 @@ def measure_gate_accuracy(suites: int) -> list[Row]:
     ]
 
 
-PARTS = ("gates", "mixtures", "days", "comparison")
+PARTS = ("gates", "mixtures", "days", "versions", "comparison")
 
 
 def main() -> None:
@@ -302,6 +384,10 @@ def main() -> None:
             "gates": main_table(options, pool),
             "mixtures": false_alarm_table(options.suites, options.seed, pool),
             "days": day_table(options.suites, options.seed, pool),
+            "versions": chain(
+                version_table(options.suites, options.seed, pool),
+                other_mixtures_table(options.suites, options.seed, pool),
+            ),
             "comparison": comparison_table(options.pairs, options.seed, pool),
         }
         for part in options.parts:

@@ -140,14 +140,15 @@ def decide(world: World, cases: int, seed: int) -> tuple[GateVerdict, int]:
     return gate.result().verdict, trials
 
 
-Setting = tuple[
-    Callable[[random.Random, int], Rates], Callable[[random.Random, Rates], Rates], int, Conditions, int, str
-]
-"""Mixture, change, cases, conditions, suites, seed."""
-
-
-def simulate(setting: Setting) -> Cell:
-    mixture, change, cases, conditions, suites, seed = setting
+def simulate_pairs(
+    mixture: Callable[[random.Random, int], Rates],
+    change: Callable[[random.Random, Rates], Rates],
+    cases: int,
+    conditions: Conditions,
+    suites: int,
+    seed: str,
+) -> Cell:
+    """Run the gate for many suites, each in its own world."""
     verdicts: Counter[str] = Counter()
     trials = 0
     for suite in range(suites):
