@@ -29,6 +29,8 @@ CASES = "cases: [{id: c, input: q, expected: q}]\n"
         ("oracle", Arm(agent="oracle")),
         ({"chat": {"model": "m"}}, Arm(agent={"chat": {"model": "m"}})),
         ({}, Arm()),
+        ('{"ref": "v1", "settings": {"tone": "calm"}}', Arm(ref="v1", arguments={"tone": "calm"})),
+        ('{"chat": {"model": "m"}}', Arm(agent='{"chat": {"model": "m"}}')),
         ({"ref": "v1", "venv": True, "env": {"A": "1"}}, Arm(ref="v1", venv=True, env={"A": "1"})),
         (
             {"agent": "app.py:bot", "settings": {"timeout": 3, "temperature": 0}},

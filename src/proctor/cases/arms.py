@@ -16,6 +16,7 @@ one.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -89,6 +90,8 @@ def read_arm(value: Any) -> Arm:
     if isinstance(value, str):
         if not value.strip():
             raise UsageError("is blank; write a git reference, `.` or an agent such as app.py:agent")
+        if (described := _parse_json(value)) is not None:
+            return read_arm(described)
         return Arm(agent=value) if names_agent(value) else Arm(ref=value.strip())
     if not isinstance(value, Mapping) or not is_arm_mapping(value):
         return Arm(agent=value)
@@ -113,6 +116,15 @@ def read_arm(value: Any) -> Arm:
     if venv and not arm.is_checked_out:
         raise UsageError("venv needs ref, the version whose requirements are installed")
     return arm
+
+
+def _parse_json(text: str) -> Mapping[str, Any] | None:
+    """The arm that a text describes in JSON, as on the command line; `None` if it does not."""
+    try:
+        data = json.loads(text) if text.lstrip().startswith("{") else None
+    except (ValueError, RecursionError):  # reported as an agent
+        return None
+    return data if isinstance(data, Mapping) and is_arm_mapping(data) else None
 
 
 def _variables(data: Any) -> dict[str, str]:
