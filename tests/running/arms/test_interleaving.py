@@ -1,4 +1,4 @@
-"""The order in which the trials of arms run, and the further trials that a caller requests of a run."""
+"""The order in which the trials of arms run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 import proctor
 from proctor.cases.suite import Suite
-from proctor.running.arms.interleaving import interleaved, trials_on_arms
+from proctor.running.arms.interleaving import interleaved
 from proctor.running.execution import Dispatcher
 from proctor.running.plan import Plan, PlannedTrial, make_plan
 from proctor.running.settings import RunOptions
@@ -60,18 +60,6 @@ def test_an_arm_on_hold_does_not_stop_the_other() -> None:
         assert await dispatcher.next() is None
 
     asyncio.run(take())
-
-
-def test_further_trials_of_some_cases_on_some_arms_follow_the_first() -> None:
-    plan = plan_of(2, 3)
-    more = trials_on_arms(plan, [("desk", "c1"), ("desk", "c2")], numbers=(2, 3), arms=("arm1",))
-    assert [(trial.suite.arm, trial.case.id, trial.number) for trial in more] == [
-        ("arm1", "c1", 2),
-        ("arm1", "c1", 3),
-        ("arm1", "c2", 2),
-        ("arm1", "c2", 3),
-    ]
-    assert len(trials_on_arms(plan, [("desk", "c1")], numbers=(2,))) == 2
 
 
 def test_each_trial_knows_its_arm() -> None:

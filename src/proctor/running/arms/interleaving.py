@@ -12,7 +12,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Sequence
 
-from proctor.running.plan import Plan, PlannedTrial
+from proctor.running.plan import PlannedTrial
 
 
 def interleaved(trials: Iterable[PlannedTrial], random_order: random.Random | None = None) -> list[PlannedTrial]:
@@ -50,23 +50,3 @@ def _shuffle_blocks(blocks: Sequence[list[PlannedTrial]], rng: random.Random) ->
             rng.shuffle(turns)
         rotated = order[turns[turn] :] + order[: turns[turn]]
         block.sort(key=lambda trial: rotated.index(trial.suite))
-
-
-def trials_on_arms(
-    plan: Plan, cases: Iterable[tuple[str, str]], *, numbers: Iterable[int], arms: Sequence[str] = ()
-) -> list[PlannedTrial]:
-    """Trials of some cases on some arms, in the order of the plan; `interleaved` puts them in the order to run.
-
-    `cases` has the name of the suite in its file and the id of each case. `numbers` are the numbers of the trials,
-    which must not have run yet. Without `arms`, all of them. A run in progress executes such trials as a further round
-    (`Execution`), as often as the caller wants; their positions follow the first trial of their case, so the caller
-    reserves room for them (`gate_trials.reserve_positions`).
-    """
-    chosen, wanted = frozenset(cases), tuple(numbers)
-    trials: dict[tuple[str, str, int], PlannedTrial] = {}
-    for planned in plan.trials:
-        is_chosen = ((planned.suite.source or planned.suite.suite.name), planned.case.id) in chosen
-        if planned.number == 1 and is_chosen and (not arms or planned.suite.agent_name in arms):
-            for number in wanted:
-                trials[(*planned.address[:2], number)] = planned.follow_up(number)
-    return list(trials.values())
