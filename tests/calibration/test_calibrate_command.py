@@ -12,7 +12,7 @@ from typing import Any
 
 import jsonschema_rs
 import pytest
-from judge_server import JudgeServer, ModelRequest, judge_server, status
+from judge_server import JudgeServer, ModelRequest, judge_server, says, status
 from reporting_samples import FAILED, PASSED, score, trial
 from stored_runs import FIRST, store_run
 
@@ -357,6 +357,32 @@ def test_a_calibration_is_not_used_after_its_rows_changed_until_it_is_made_again
     again = " ".join(proctor("show", "last").out.split())
     assert "with people on 38 rows" in again
     assert "is not used" not in again
+
+
+def test_a_calibration_of_another_version_behind_the_same_name_is_stale(
+    proctor: Command, project: Path, suite: Any
+) -> None:
+    served = ["small-2026-01"]
+
+    def reply(asked: ModelRequest) -> Any:
+        good = "Ada" in asked.prompt.split("<answer")[1]
+        return says(choice("C" if good else "D"), model=served[0])
+
+    cases = [{"id": name, "input": name, "expected": "Ada"} for name in ("Ada", "Bob")]
+    declared = {"agent": "agents.py:echo", "evaluators": ["Factuality"], "cases": cases}
+    with judge_server(reply) as server:
+        suite("desk.yaml", text=json.dumps({**declared, "judge": json.loads(judge_at(server))}))
+        proctor("calibrate", judge_at(server), write(project / "rows.jsonl", references()), "--retest", 0)
+        same = proctor("test", "desk.yaml").out
+        served[0] = "small-2026-09"
+        suite(
+            "desk.yaml", text=(project / "desk.yaml").read_text().replace('"Bob"', '"Eve"').replace('"Ada"}', '"Ada "}')
+        )
+        other = " ".join(proctor("test", "desk.yaml").out.split())
+    assert "corrected by the agreement" in same
+    assert "the model behind the name is now small-2026-09 (it was small-2026-01)" in other
+    assert "corrected by the agreement" not in other
+    assert f'"base_url":"{server.url}"' in other.replace(" ", "")
 
 
 def test_coverage_stands_beside_accuracy_and_the_risk_grows_with_coverage(proctor: Command, project: Path) -> None:

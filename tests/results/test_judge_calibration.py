@@ -80,8 +80,10 @@ def test_the_usual_threshold_was_not_chosen_and_counts_on_all_rows() -> None:
 
 
 DAY = 86_400.0
-BINDING = Binding({"model": "rules", "version": 2}, {"criteria": "Is it polite?"}, "/no/rows.jsonl", "abc", 30)
-JUDGED = JudgedScores("rules", "f", {"claims": 1}, {"criteria": "Is it polite?"}, 100 * DAY)
+BINDING = Binding(
+    {"model": "rules", "version": 2}, {"criteria": "Is it polite?"}, "/no/rows.jsonl", "abc", 30, ["small-1"]
+)
+JUDGED = JudgedScores("rules", "f", {"claims": 1}, {"criteria": "Is it polite?"}, 100 * DAY, ["small-1"])
 
 
 def bound(**changes: object) -> Calibration:
@@ -100,6 +102,7 @@ def test_a_calibration_holds_for_the_judge_the_rubric_the_prompts_and_the_days_i
         ({"versions": {"claims": 3}}, "the prompt changed: claims (version 1, now 3)"),
         ({"arguments": {"criteria": "Is it rude?"}}, "the criteria or other arguments of Faithfulness changed"),
         ({"fingerprint": "g"}, "the version of the judge changed; it was"),
+        ({"served": ["small-2"]}, "the model behind the name is now small-2 (it was small-1)"),
         ({"judged_at": 121 * DAY}, "it is 31 days old, and holds for 30"),
     ],
 )

@@ -33,6 +33,7 @@ from proctor.results.judge_calibration import (
     LabelledScore,
     file_digest,
     prompt_versions,
+    served_models,
 )
 from proctor.results.score import Outcome
 from proctor.results.store.judge_cache import StoredJudgeCalls
@@ -123,6 +124,7 @@ async def calibrate(
                 rows_file=str(data.path.resolve()),
                 rows_digest=file_digest(data.path),
                 valid_days=options.valid_days,
+                served=served_models(result.details for _, result in judged),
             ),
         )
         if measured:

@@ -203,7 +203,7 @@ def call_details(call: JudgeCall) -> dict[str, Json]:
     fields: dict[str, Json] = {"kind": call.kind, "version": call.version, "model": call.model, "key": call.key}
     usage = {} if call.cached else call.usage.to_json()
     flags: dict[str, Json] = {"cached": call.cached, "repaired": call.repaired, "sample": call.sample, "usage": usage}
-    flags |= {"cut_off": call.abandoned, "cut_off_tokens": call.abandoned_tokens}
+    flags |= {"cut_off": call.abandoned, "cut_off_tokens": call.abandoned_tokens, "served": call.served}
     return fields | {name: value for name, value in flags.items() if value}
 
 

@@ -117,6 +117,8 @@ class JudgeCall:
     """Requests that were sent and cancelled before an answer came; they are not in `usage`."""
     abandoned_tokens: int = 0
     """About how many tokens these requests sent, by their length; the tokens of their replies are unknown."""
+    served: str = ""
+    """The model that the provider says it used, if that is another name: a dated version behind an alias."""
 
 
 @dataclass(frozen=True, slots=True)

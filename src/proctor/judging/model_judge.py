@@ -94,6 +94,7 @@ class ModelJudge:
             return await self._entry(endpoint, question, prompt, schema, cost)
 
         cached = False
+        entry: Entry = {}
         try:
             entry, cached = await self._cache.get_or_ask(key, ask_model)
             reply = _reply_in(entry, question)
@@ -104,9 +105,9 @@ class ModelJudge:
                 reply = read_reply(str(entry.get("reply")), question)
             return reply
         finally:
-            self._log(question, key, cached, cost, sample)
+            self._log(question, key, cached, cost, sample, str(entry.get("model") or ""))
 
-    def _log(self, question: Question[Any], key: str, cached: bool, cost: _CallCost, sample: int) -> None:
+    def _log(self, question: Question[Any], key: str, cached: bool, cost: _CallCost, sample: int, served: str) -> None:
         log_call(
             JudgeCall(
                 kind=question.kind,
@@ -120,6 +121,7 @@ class ModelJudge:
                 repaired=cost.repaired,
                 abandoned=cost.abandoned,
                 abandoned_tokens=cost.abandoned_tokens,
+                served="" if self.name.endswith(served) else served,
             )
         )
 

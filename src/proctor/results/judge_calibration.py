@@ -69,6 +69,8 @@ class Binding:
     rows_digest: str
     """SHA-256 of the file of labelled rows."""
     valid_days: float = VALID_DAYS
+    served: Sequence[str] = ()
+    """The models that the provider said it used, if these are other names: dated versions behind an alias."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,7 @@ class JudgedScores:
     arguments: Json
     """The arguments of the evaluator; `None` if they are not known."""
     judged_at: float
+    served: Sequence[str] = ()
 
 
 def stale_reason(calibration: Calibration, scores: JudgedScores) -> str:
@@ -103,6 +106,8 @@ def stale_reason(calibration: Calibration, scores: JudgedScores) -> str:
         return f"the criteria or other arguments of {calibration.evaluator} changed"
     if calibration.fingerprint != scores.fingerprint:
         return f"the evaluator, the settings or the version of the judge changed; it was {canonical(binding.judge)}"
+    if scores.served and binding.served and set(scores.served) != set(binding.served):
+        return f"the model behind the name is now {', '.join(scores.served)} (it was {', '.join(binding.served)})"
     if (digest := file_digest(Path(binding.rows_file))) and digest != binding.rows_digest:
         return f"the rows in {calibration.source} changed"
     days = (scores.judged_at - calibration.created_at) / 86_400
@@ -180,6 +185,13 @@ def prompt_versions(details: Iterable[Mapping[str, Any]]) -> dict[str, int]:
             if isinstance(call.get("kind"), str) and isinstance(call.get("version"), int):
                 versions[call["kind"]] = call["version"]
     return versions
+
+
+def served_models(details: Iterable[Mapping[str, Any]]) -> list[str]:
+    """The models that the provider said it used, from the details of scores; often empty."""
+    judges = (item.get(JUDGE_DETAIL) for item in details)
+    calls = (call for judge in judges if isinstance(judge, Mapping) for call in judge_calls(judge))
+    return sorted({call["served"] for call in calls if isinstance(call.get("served"), str)})
 
 
 class Calibrations:
@@ -328,8 +340,15 @@ def _judged_scores(run: Run, scores: Sequence[tuple[Trial, Score]]) -> JudgedSco
     trial, score = scores[0]
     specs = [*(trial.case.evaluators or ()), *(spec for turn in trial.case.turns for spec in turn.evaluators or ())]
     arguments = next((to_json(spec.arguments) for spec in specs if spec.title == score.evaluator), None)
-    versions = prompt_versions(item.details for _, item in scores)
-    return JudgedScores(judge_name(score), score.fingerprint, versions, arguments, run.started_at)
+    details = [item.details for _, item in scores]
+    return JudgedScores(
+        judge_name(score),
+        score.fingerprint,
+        prompt_versions(details),
+        arguments,
+        run.started_at,
+        served_models(details),
+    )
 
 
 def _nearest(reasons: Sequence[tuple[Calibration, str]], judged: JudgedScores) -> tuple[Calibration, str]:
