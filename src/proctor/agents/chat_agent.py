@@ -232,6 +232,7 @@ class ChatSetup:
 class ChatAgent(BaseAgent):
     """A chat model with instructions and tools."""
 
+    reports_all_tool_calls = True
     reads_files = False
 
     def __init__(self, model: ChatModel, setup: ChatSetup, name: str = "") -> None:

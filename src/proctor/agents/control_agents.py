@@ -46,6 +46,7 @@ class OracleAgent(BaseAgent):
 
     name = "oracle"
     fingerprint = "oracle-1"
+    reports_all_tool_calls = True
     reports_cost = True
 
     def session(self, case: Case) -> OracleSession:
@@ -100,6 +101,7 @@ class NopAgent(BaseAgent):
 
     name = "nop"
     fingerprint = "nop-1"
+    reports_all_tool_calls = True
     reports_cost = True
 
     def session(self, case: Case) -> NopSession:

@@ -19,7 +19,7 @@ from proctor.agents.reply import Reply, ToolCall, Usage
 from proctor.agents.reply_limits import ReplyTooLarge, read_limited
 from proctor.agents.reply_reader import TEXT_KEYS, read_envelope, text_and_data, to_reply
 from proctor.agents.trial_context import current_turn
-from proctor.agents.wire_format import breaks_off, check_error, turn_values
+from proctor.agents.wire_format import REPORT_CALLS, breaks_off, check_error, turn_values, with_unreported_calls
 from proctor.base.diagnosis import AGENT, Diagnosis
 from proctor.base.documents import json_type_name
 from proctor.base.errors import AgentFailed, UnreadableReply, one_line
@@ -220,11 +220,15 @@ class HttpSession(BaseSession):
 
     async def send(self, turn: Turn) -> Reply:
         self._received, self._stream = bytearray(), None
+        if (recorder := current_turn()) is not None:
+            recorder.is_own_client = True
         try:
             reply = await self._request_reply(turn)
         except BaseException:  # also if the turn is cancelled because it takes too long
             self._report_partial_answer()
             raise
+        if self._options.tool_calls is None:
+            reply = with_unreported_calls(reply, f"{REPORT_CALLS}, or set 'tool_calls' of the agent to their path")
         return self._conversation.record(turn, reply)
 
     async def _request_reply(self, turn: Turn) -> Reply:

@@ -131,6 +131,20 @@ class ToolCall:
 
 
 @dataclass(frozen=True, slots=True)
+class HiddenCalls:
+    """Why tool calls of a turn may be missing from its reply, and how to make them visible.
+
+    "Not observed" is not "not called": evaluators of tool calls take this into account.
+    """
+
+    reason: str
+    fix: str
+    """What to do about it, as the end of a message."""
+    visible: tuple[str, ...] = ()
+    """The tools whose calls are recorded all the same: those that are marked with `@proctor.tool`."""
+
+
+@dataclass(frozen=True, slots=True)
 class Reply:
     """The agent's answer to one turn, and what it did on the way."""
 
@@ -153,6 +167,10 @@ class Reply:
     """Whether the agent's code returned None, so that there is no answer unless it named outputs."""
     error: str | None = None
     """Why the turn failed, if it did. The other fields then hold the part of the answer that had arrived."""
+    hidden_calls: HiddenCalls | None = None
+    """Why `tool_calls` may be incomplete; `None` if nothing hints at that."""
+    reports_calls: bool = field(default=False, compare=False, repr=False)
+    """Whether the agent itself said which tools it called, so that no calls means none. Never stored."""
 
     @property
     def answer(self) -> Json:

@@ -60,7 +60,8 @@ def read_envelope(value: Any, turn_input: Json = None) -> Reply | None:
     """A reply from an object that wraps one; `None` if it has no text, no tool calls and no other part of a reply."""
     if isinstance(value, _DATA) and not _is_conversation(value):
         return None
-    messages = latest_messages(value, turn_input) or completion_message(value)
+    conversation = latest_messages(value, turn_input)
+    messages = conversation or completion_message(value)
     has_text_field, content = _find_text(value, messages)
     if not has_text_field and not _has_reply_parts(value):
         return None
@@ -74,6 +75,7 @@ def read_envelope(value: Any, turn_input: Json = None) -> Reply | None:
         state=as_state(get_field(value, "state")),
         retrieval_context=_passages(get_field(value, "retrieval_context")),
         raw=value,
+        reports_calls=bool(conversation) or _has_calls_field(value, messages),
     )
 
 
@@ -144,6 +146,13 @@ def _has_reply_parts(value: Any) -> bool:
         or isinstance(get_field(value, "state"), Mapping)
         or is_list(get_field(value, "retrieval_context"))
     )
+
+
+def _has_calls_field(value: Any, messages: list[ChatMessage]) -> bool:
+    """Whether a value says which tools were called, if only that it was none. A completion without calls does not."""
+    if isinstance(value, Mapping) and "tool_calls" in value:
+        return True
+    return get_field(value, "tool_calls") is not None or any(message.tool_calls() for message in messages)
 
 
 def _without_reply_parts(value: Any) -> Any:

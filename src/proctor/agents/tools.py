@@ -49,6 +49,11 @@ def register_tool(tool: Tool) -> None:
     _REGISTERED.setdefault(tool.name, {})[definition] = tool
 
 
+def marked_names() -> frozenset[str]:
+    """The names of all tools that are marked with `@proctor.tool`."""
+    return frozenset(_REGISTERED)
+
+
 def registered_tools(base: Path | None = None) -> dict[str, Tool]:
     """The tools that are marked with `@proctor.tool`. If several have the same name, the one in the folder `base`.
 

@@ -59,6 +59,8 @@ class TrialContext:
     """When the current wait for something other than the agent began (`Clock.monotonic`), if there is one."""
     bypassed_mocks: list[str] = field(default_factory=list)
     """Mocked tools that were called from a thread outside the trial."""
+    stray_calls: list[str] = field(default_factory=list)
+    """Tools that were called from a thread outside every trial while this one was running."""
 
     @property
     def waited_seconds(self) -> float:
@@ -135,8 +137,17 @@ def check_stray_call(tool: str) -> None:
             trial.bypassed_mocks.append(tool)
         if _RUNNING and not mocking:
             _STRAY_CALLS[tool] += 1
+            for trial in _RUNNING:
+                trial.stray_calls.append(tool)
     if mocking:
         raise MockBypassed(tool)
+
+
+def turns_in_progress() -> list[TurnRecorder]:
+    """The recorders of all turns that are being answered in this process."""
+    with _LOCK:
+        turns = [trial.turn for trial in _RUNNING]
+    return [turn for turn in turns if turn is not None and not turn.closed]
 
 
 def take_stray_calls() -> dict[str, int]:

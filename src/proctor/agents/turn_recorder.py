@@ -46,6 +46,22 @@ it, so it cannot be a field of `TrialContext`, which they share."""
 
 
 @dataclass(frozen=True, slots=True)
+class ModelRequest:
+    """A request to a language model that left the process during a turn."""
+
+    sent_at: float
+    """Seconds since the epoch."""
+    client: str
+    """The module of the client that sent it, such as `openai`; empty if it is unknown."""
+    address: str
+    """Where it went: `api.openai.com/v1/chat/completions`."""
+    tools: tuple[str, ...] | None = None
+    """The tools that it offers the model; `None` if they are unknown."""
+    is_stray: bool = False
+    """Whether it was sent from a thread that belongs to no trial, so that it may belong to another one."""
+
+
+@dataclass(frozen=True, slots=True)
 class CallEvent:
     """A tool call began, or ended if `ended`. Both events have the same `key`; `marked` calls come from `@tool`."""
 
@@ -133,6 +149,11 @@ class TurnRecorder:
         """Warnings about this turn for the people who read the results."""
         self.closed = False
         """Whether the turn is over; nothing is recorded after that."""
+        self.model_requests: list[ModelRequest] = []
+        self.recorded_tools: set[str] = set()
+        """Functions whose calls are recorded although they are not marked with `@tool`."""
+        self.is_own_client = False
+        """Whether Proctor itself sends the requests of this turn, as for an HTTP agent."""
         self.trace_wraps = trace_wraps
         self.listener = listener
         self._mocks = mocks
@@ -367,6 +388,11 @@ class TurnRecorder:
         with self._lock:
             self.usage = usage if self.usage is None else self.usage + usage
         self._announce(UsageEvent(self.usage))
+
+    def add_model_request(self, request: ModelRequest) -> None:
+        """Record that the agent called a model, whether or not anything observes the call."""
+        if not self.closed and not self.is_own_client:
+            self.model_requests.append(request)
 
     # The answer while it arrives
 

@@ -6,17 +6,20 @@ answer is JSON of any shape that `reply_reader` knows. An answer with `error` sa
     {"error": "no flights found"}                                           the agent failed
     {"error": {"message": "quota used up", "infrastructure": true}}         not the agent's fault
     {"error": {"message": "try again", "retry_after": 5}}                   not its fault, and worth a retry
+
+An answer says which tools were called in `tool_calls`, which is `[]` if none were. Without it, nobody knows.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 from collections.abc import Mapping
 from typing import Any
 
 from proctor.agents.conversation import Conversation
-from proctor.agents.reply import Reply
+from proctor.agents.reply import HiddenCalls, Reply
 from proctor.agents.reply_reader import to_reply
 from proctor.agents.trial_context import trial_number
 from proctor.base.errors import AgentFailed, UnreadableReply
@@ -24,6 +27,8 @@ from proctor.base.infrastructure import diagnose_code, diagnose_status
 from proctor.base.json_data import Json, to_json, to_text
 from proctor.cases.suite import Turn
 
+REPORT_CALLS = 'add "tool_calls" to each reply, with [] for none'
+"""What to do about a reply that does not say which tools were called."""
 _JSON_START = re.compile(r'\{\s*("|\Z)|\[\s*([\[{"\d-]|true|false|null|\Z)')
 """How a JSON object or list begins, unlike a text in brackets: `[see below]`."""
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
@@ -59,9 +64,17 @@ def turn_line(conversation: Conversation, turn: Turn, number: int) -> bytes:
 
 
 def read_answer(data: Json) -> Reply:
-    """The reply that a JSON answer means; raises `AgentFailed` if it reports an error."""
+    """The reply that the answer of a program means; raises `AgentFailed` if it reports an error."""
     check_error(data)
-    return to_reply(to_json(data))
+    return with_unreported_calls(to_reply(to_json(data)), REPORT_CALLS)
+
+
+def with_unreported_calls(reply: Reply, fix: str) -> Reply:
+    """The reply of a program or service, marked as incomplete if it does not say which tools were called."""
+    if reply.reports_calls or reply.tool_calls:
+        return reply
+    reason = "the agent's reply does not say which tools were called"
+    return dataclasses.replace(reply, hidden_calls=HiddenCalls(reason, fix))
 
 
 def check_error(data: Json) -> None:

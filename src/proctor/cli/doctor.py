@@ -11,8 +11,10 @@ from typing import Any
 import click
 
 from proctor.agents.reply_limits import size_text
+from proctor.agents.resolve import is_python_reference
 from proctor.base.errors import InvalidSuite, ProctorError
 from proctor.base.event_loops import run_sync
+from proctor.base.json_data import Json
 from proctor.cases.formats.loading import load
 from proctor.cases.suite import Settings, Suite
 from proctor.cli.help_pages import DocumentedCommand
@@ -24,6 +26,7 @@ from proctor.judging.choosing import CONFIGURATION, InvalidJudge, choose_judge, 
 from proctor.reporting.wording import plural
 from proctor.results.store.store import DATABASE_FILE, Store
 from proctor.running.cluster.connection import check_workers
+from proctor.running.observability import observability
 from proctor.running.plan import check_references
 from proctor.running.resume import run_environment
 from proctor.running.settings import DEFAULTS, ClusterOptions, RunOptions
@@ -41,7 +44,7 @@ OPTIONAL = {
 }
 
 
-@click.command("doctor", cls=DocumentedCommand, examples=("proctor doctor suite.yaml",))
+@click.command("doctor", cls=DocumentedCommand, examples=("proctor doctor suite.yaml", "proctor doctor app.py:agent"))
 @paths_argument()
 @click.option("--load", is_flag=True, help="Also import what suites name as file.py:name, which runs those files.")
 @cluster_options("Also check the workers of a Dask scheduler.")
@@ -49,6 +52,9 @@ OPTIONAL = {
 @store_option
 def command(paths: tuple[str, ...], load: bool, as_json: bool, store: str | None, cluster: ClusterArguments) -> int:
     """Check the installation, the settings and where they come from, the judge, and the suites in PATHS.
+
+    For the agents of suites, and for an agent such as app.py:agent, it says which model calls, tool calls and tokens
+    will be observed, and what to install for the others.
 
     Runs no code unless --load is given. Exits with 2 if something is wrong.
     """
@@ -108,7 +114,28 @@ def _store(folder: Path) -> dict[str, Any]:
     return {"folder": str(folder), "ok": True, "says": plural(len(runs), "run")}
 
 
+def _agent(reference: str, loads: bool) -> dict[str, Any]:
+    """What will be observed of an agent, which is named on the command line as for `--agent`."""
+    try:
+        observed = observability(reference, Path.cwd(), load=loads)
+    except ProctorError as error:
+        return {"path": reference, "ok": False, "says": [str(error)]}
+    return {"path": reference, "ok": True, "says": [], "observed": {reference: observed.to_json()}}
+
+
+def _observed(suites: list[Suite], loads: bool) -> dict[str, dict[str, Json]]:
+    """By agent: what will be observed of it."""
+    agents = {
+        suite.agent if isinstance(suite.agent, str) else f"of {suite.name}": suite
+        for suite in suites
+        if suite.agent is not None
+    }
+    return {name: observability(suite.agent, suite.base, load=loads).to_json() for name, suite in agents.items()}
+
+
 def _suite(path: str, configuration: Configuration, loads: bool) -> dict[str, Any]:
+    if is_python_reference(path) and not Path(path).exists():
+        return _agent(path, loads)
     try:
         suites = load([path])
     except InvalidSuite as error:
@@ -117,6 +144,8 @@ def _suite(path: str, configuration: Configuration, loads: bool) -> dict[str, An
     problems = [str(problem) for suite in suites for problem in check_references(suite, options, load=loads)]
     checked: dict[str, Any] = {"path": path, "ok": not problems}
     checked["says"] = problems or [_describe(suite) for suite in suites]
+    if not problems and (observed := _observed(suites, loads)):
+        checked["observed"] = observed
     settings = {suite.name: _suite_settings(suite, configuration) for suite in suites if suite.resolved}
     return checked | ({"agents": settings} if settings else {})
 
@@ -185,6 +214,9 @@ def _text(report: dict[str, Any]) -> str:
     for suite in report["suites"]:
         lines.append(f"{suite['path']}: {'ok' if suite['ok'] else 'has problems'}")
         lines += [f"  {line}" for line in suite["says"]]
+        for name, parts in suite.get("observed", {}).items():
+            lines.append(f"  agent {name}")
+            lines += [f"    {part:<14} {words}" for part, words in parts.items()]
         for name, values in suite.get("agents", {}).items():
             lines.append(f"  {name}")
             lines += [f"    {key:<26} {_value_text(item['value'])}  ({item['origin']})" for key, item in values.items()]

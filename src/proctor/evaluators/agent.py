@@ -24,6 +24,7 @@ from proctor.evaluators.material import (
     tools_offered,
     transcript,
 )
+from proctor.evaluators.observation import require_observed
 from proctor.evaluators.tools.calls import actual_text
 from proctor.evaluators.values import as_text, require_text
 from proctor.judging.judge import Judge, NothingFound, Question, Texts
@@ -122,6 +123,7 @@ class ToolSelection(JudgedEvaluator):
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
         known = [_tool_name(tool) for tool in self.available_tools]
         shown = [to_text(to_json(tool)) for tool in self.available_tools] or tools_offered(evaluable)
+        require_observed(evaluable)
         calls = evaluable.tool_calls
         if not calls and not shown:
             raise NothingToCompare(
@@ -184,6 +186,7 @@ class StepEfficiency(JudgedEvaluator):
 
 def calls_of(evaluable: Evaluable) -> tuple[ToolCall, ...]:
     """The agent's tool calls; raises `NothingToCompare` if there are none."""
+    require_observed(evaluable)
     if not evaluable.tool_calls:
         raise NothingToCompare("the agent called no tools")
     return evaluable.tool_calls

@@ -23,6 +23,7 @@ from proctor.base.json_data import UNSET
 from proctor.base.threads import is_async, run_in_thread
 from proctor.evaluators.evaluable import Evaluable
 from proctor.evaluators.evaluation import UNCLAMPED, Evaluation, NothingToCompare, clamp_notice, to_evaluation
+from proctor.evaluators.observation import require_observed
 
 VIEW: Final[Mapping[str, str]] = {
     "input": "",
@@ -76,6 +77,8 @@ class CallStyle:
     def _value(self, evaluable: Evaluable, name: str) -> Any:
         """The value, or `UNSET` if it is missing and has a default."""
         meaning = OTHER_NAMES.get(name, name)
+        if meaning == "tool_calls":
+            require_observed(evaluable)
         value = getattr(evaluable, meaning)
         is_missing = value is UNSET or (value is None and VIEW[meaning] and meaning != "expected")
         if is_missing and name not in self.optional:

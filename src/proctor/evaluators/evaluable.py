@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
-from proctor.agents.reply import Reply, ToolCall, Usage
+from proctor.agents.reply import HiddenCalls, Reply, ToolCall, Usage
 from proctor.base.json_data import UNSET, Json, Unset, to_json, to_text
 from proctor.cases.suite import ExpectedCall, Keywords, NamedData, Turn
 
@@ -74,6 +74,8 @@ class Evaluable:
     expected_state: Mapping[str, Json] | None = None
     turn_metadata: Mapping[str, Json] = field(default_factory=dict)
     trace: Any = None
+    hidden_calls: HiddenCalls | None = None
+    """Why `tool_calls` may be incomplete; `None` if nothing hints at that."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "eval_input", _to_named_values(self.eval_input, "input"))

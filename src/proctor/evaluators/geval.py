@@ -13,6 +13,7 @@ from proctor.evaluators.evaluation import Evaluation, NothingToCompare
 from proctor.evaluators.judge_questions import mark_question, steps_question, yes_no_question
 from proctor.evaluators.judged_evaluator import JudgedEvaluator
 from proctor.evaluators.material import answer_text, expected_text, question_text, tool_call_lines
+from proctor.evaluators.observation import require_observed
 from proctor.evaluators.tools.calls import expected_text as call_text
 from proctor.evaluators.values import as_text, require_bool
 from proctor.judging.judge import InvalidReply, Judge, Texts
@@ -192,6 +193,11 @@ def _expected_tools(evaluable: Evaluable) -> tuple[str, Texts]:
     return MATERIAL_NAMES["expected_tools"], [call_text(call) for call in evaluable.expected_tool_calls]
 
 
+def _tools_called(evaluable: Evaluable) -> tuple[str, Texts]:
+    require_observed(evaluable)
+    return MATERIAL_NAMES["tools_called"], tool_call_lines(evaluable.tool_calls)
+
+
 def _metadata(evaluable: Evaluable) -> tuple[str, Texts]:
     return MATERIAL_NAMES["metadata"], as_text({**(evaluable.eval_metadata or {}), **evaluable.turn_metadata})
 
@@ -214,7 +220,7 @@ CASE_PARTS: Mapping[str, Callable[[Evaluable], tuple[str, Texts]]] = {
     "expected_output": lambda evaluable: ("reference", expected_text(evaluable)),
     "context": _context,
     "retrieval_context": _retrieval_context,
-    "tools_called": lambda evaluable: ("step", tool_call_lines(evaluable.tool_calls)),
+    "tools_called": _tools_called,
     "expected_tools": _expected_tools,
     "metadata": _metadata,
 }

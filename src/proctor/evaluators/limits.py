@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from proctor.evaluators.declaration import ScoreSettings, evaluator
 from proctor.evaluators.evaluable import Evaluable
 from proctor.evaluators.evaluation import Evaluation, NothingToCompare
+from proctor.evaluators.observation import CallsNotObserved, settle
 
 
 @evaluator(family="limits", threshold=1.0, scope="case", example={"seconds": 5, "usd": 0.01})
@@ -50,13 +51,18 @@ class Limits(ScoreSettings):
         within: list[Evaluation] = []
         exceeded: list[Evaluation] = []
         unknown: list[str] = []
+        hidden: CallsNotObserved | None = None
         for limit in self._limits():
             try:
                 evaluation = limit(evaluable)
             except NothingToCompare as error:
                 unknown.append(str(error))
+            except CallsNotObserved as error:
+                hidden = error
             else:
                 (within if evaluation.score else exceeded).append(evaluation)
+        if hidden is not None and not exceeded:
+            raise hidden
         if unknown and not exceeded:
             raise NothingToCompare("; ".join(unknown))
         reason = "; ".join(item.reasoning for item in exceeded or within)
@@ -162,9 +168,10 @@ class MaxSteps(ScoreSettings):
     def __call__(self, evaluable: Evaluable) -> Evaluation:
         count = len(evaluable.tool_calls)
         calls = "tool call" if count == 1 else "tool calls"
-        return Evaluation(
+        evaluation = Evaluation(
             float(count <= self.steps), f"{count} {calls} (limit {self.steps})", {"steps": count, "most": self.steps}
         )
+        return settle(evaluable, evaluation, is_certain=count > self.steps)
 
 
 def _check(name: str, limit: float, *, whole: bool = False) -> None:

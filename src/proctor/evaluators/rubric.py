@@ -14,6 +14,7 @@ from proctor.evaluators.evaluation import Evaluation, NothingToCompare
 from proctor.evaluators.judge_questions import mark_question, verdicts_in_order, yes_no_question, yes_no_questions
 from proctor.evaluators.judged_evaluator import JudgedEvaluator
 from proctor.evaluators.material import answer_text, expected_text, previous_turns, question_text, tool_call_lines
+from proctor.evaluators.observation import require_observed
 from proctor.evaluators.values import require_bool
 from proctor.judging.judge import Judge, Texts
 
@@ -123,6 +124,7 @@ class LLMJudge(JudgedEvaluator):
         if self.include_expected_output:
             material["reference"] = expected_text(evaluable)
         if self.include_tool_calls:
+            require_observed(evaluable)
             material["step"] = tool_call_lines(evaluable.tool_calls)
         return {**material, "answer": answer_text(evaluable)}
 

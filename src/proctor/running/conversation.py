@@ -24,9 +24,10 @@ from typing import Any, Protocol
 
 from proctor.agents.agent import Agent, BaseAgent, Session
 from proctor.agents.pricing import model_name_of
-from proctor.agents.reply import Reply, ToolCall, Usage, with_estimated_cost
+from proctor.agents.reply import HiddenCalls, Reply, ToolCall, Usage, with_estimated_cost
 from proctor.agents.reply_limits import HEAD_BYTES, ReplyTooLarge, check_size
 from proctor.agents.tool_mocks import ToolMocks
+from proctor.agents.tools import marked_names
 from proctor.agents.trial_context import (
     MockBypassed,
     TrialContext,
@@ -53,6 +54,8 @@ from proctor.running.rate_limit import MAX_REFUSALS, MAX_REFUSED_SECONDS, agent_
 from proctor.running.settings import TrialLimits
 from proctor.running.timeouts import Cancelled, TimedOut, Watchdog, run_with_timeout
 from proctor.tracing.capture import collect_spans
+from proctor.tracing.hidden_calls import hidden_calls
+from proctor.tracing.model_requests import watch_model_requests
 from proctor.tracing.spans import Span, tool_calls_of, usage_of
 from proctor.tracing.thread_context import carry_context_into_pools
 from proctor.tracing.wrap import MissingInput
@@ -438,6 +441,7 @@ class OpenTurn:
         self._agent = agent
         self._all_spans = spans
         self._spans_before = len(spans)
+        watch_model_requests()
         self._clock = Clock.perf_counter()
 
     @property
@@ -469,8 +473,9 @@ class OpenTurn:
     def _merge(self, answer: Reply, recorded_calls: tuple[ToolCall, ...]) -> Reply:
         """The answer with its tool calls, usage and outputs: from the session, else the recorder, else the trace."""
         spans, recorder = self.spans, self.recorder
-        reports_all_tool_calls = isinstance(self._agent, BaseAgent) and self._agent.reports_all_tool_calls
-        calls = tuple(answer.tool_calls) or recorded_calls or (() if reports_all_tool_calls else tool_calls_of(spans))
+        calls = tuple(answer.tool_calls) or recorded_calls
+        if not calls and not self._reports_all_tool_calls:
+            calls = tool_calls_of(spans)
         used = answer.usage if answer.usage is not None else recorder.usage
         usage = _normalize_usage(used) if used is not None else usage_of(spans) if spans else None
         return replace(
@@ -479,7 +484,20 @@ class OpenTurn:
             usage=_with_estimated_cost(usage, self._agent),
             outputs=tuple(answer.outputs or recorder.outputs),
             raw=None,
+            hidden_calls=answer.hidden_calls or self._hidden_calls(answer, spans),
         )
+
+    def _hidden_calls(self, answer: Reply, spans: list[Span]) -> HiddenCalls | None:
+        """Why tool calls may be missing. An agent that says itself which tools it called hides none."""
+        if self._reports_all_tool_calls or answer.reports_calls or answer.tool_calls:
+            return None
+        recorder = self.recorder
+        stray = () if self._trial is None else self._trial.stray_calls
+        return hidden_calls(recorder.model_requests, spans, marked_names() | recorder.recorded_tools, stray)
+
+    @property
+    def _reports_all_tool_calls(self) -> bool:
+        return isinstance(self._agent, BaseAgent) and self._agent.reports_all_tool_calls
 
     def _partial_answer(self) -> Reply:
         """The answer so far, from the session's own `partial_reply()` if it has one, or from the recorder."""

@@ -50,6 +50,7 @@ def conversation_evaluable(case: Case, turns: Sequence[Evaluable]) -> Evaluable:
         retrieval_context=tuple(passages) or None,
         usage=usage,
         duration_ms=sum(item.duration_ms or 0.0 for item in turns),
+        hidden_calls=next((item.hidden_calls for item in turns if item.hidden_calls is not None), None),
     )
 
 
@@ -75,4 +76,5 @@ def _turn_evaluable(
         expected_state=case.final_state if is_last else None,
         turn_metadata=turn.metadata,
         trace=trace,
+        hidden_calls=reply.hidden_calls,
     )

@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from proctor.agents.tools import marked_names
 from proctor.base.clock import Clock
 from proctor.base.errors import NeedsModel, ProctorError, one_line, truncate_middle, user_location
 from proctor.base.infrastructure import diagnose
@@ -53,6 +54,11 @@ from proctor.tracing.capture import suppress_tracing
 
 WITHOUT_MODEL = "all of its evaluators need a language model (--fast)"
 RETURNED_NONE = "returned None, which means that it had nothing to compare; return True or False"
+NO_CALLS = (
+    "no tool calls were recorded: Proctor sees calls of functions that are marked with @proctor.tool, calls through "
+    "model clients with an instrumentation, and calls that the agent returns with its answer"
+)
+"""The notice about missing calls if nothing hints at hidden ones."""
 RETRIES = "retries"
 """The detail of a score that took more than one attempt."""
 
@@ -69,6 +75,8 @@ class ScoringContext:
     """The judges of the run, or `None` if no evaluator uses one."""
     fresh_for: str = ""
     """The id of the run, if every trial is judged afresh; empty if trials with the same answer share a verdict."""
+    notices: set[str] = field(default_factory=set)
+    """Warnings that a run gives only once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +121,21 @@ async def score(
     scores = tuple(item for at in range(len(jobs)) if (item := by_position[at]) is not None)
     if planned.suite.suite.criteria.trials == "mean":
         scores = apply_mean_thresholds(scores)
+    if NO_CALLS not in scoring.notices and _misses_calls_that_may_be_invisible(planned, answer, scores):
+        scoring.notices.add(NO_CALLS)
+        notes.warnings[NO_CALLS] = None
     return scores, notes
+
+
+def _misses_calls_that_may_be_invisible(
+    planned: PlannedTrial, answer: ConversationResult, scores: Sequence[Score]
+) -> bool:
+    """Whether expected calls are missing and no call was recorded, of an agent that nothing makes calls visible for."""
+    if planned.suite.agent.reports_all_tool_calls or any(reply.tool_calls for reply in answer.replies):
+        return False
+    failed = (item for item in scores if item.outcome is Outcome.FAILED)
+    faults = (fault for item in failed for fault in item.details.get("faults") or ())
+    return any(fault.get("kind") == "missing" for fault in faults) and not marked_names()
 
 
 def with_outcome(suite: Suite, answer: ConversationResult, scores: tuple[Score, ...]) -> ConversationResult:

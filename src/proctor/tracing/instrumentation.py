@@ -20,7 +20,7 @@ import functools
 import importlib.util
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from proctor.base.installation import extra_arguments, pip_command
@@ -77,11 +77,31 @@ def instrument_clients() -> Iterator[None]:
 def missing_instrumentation() -> str:
     """What to install so that the calls of imported clients are traced; empty if nothing is missing."""
     untraced = [name for name in CLIENTS if _is_imported(name) and name not in _INSTRUMENTATIONS.usable]
-    if not untraced:
-        return ""
-    packages = [f"openinference-instrumentation-{CLIENTS[name].replace('_', '-')}" for name in untraced]
+    return f"to trace the calls of {' and '.join(untraced)}: {_pip_install(untraced)}" if untraced else ""
+
+
+def install_advice(modules: Iterable[str]) -> str:
+    """The command that makes the calls of clients visible; empty if no package would, or if all are installed."""
+    missing = [name for name in modules if name in CLIENTS and not is_instrumentation_installed(name)]
+    return _pip_install(missing) if missing else ""
+
+
+def is_instrumentation_installed(module: str) -> bool:
+    """Whether the calls of a client, or of a framework, will be traced."""
+    short = CLIENTS.get(module) or FRAMEWORKS.get(module)
+    is_there = module in SELF_INSTRUMENTED or (short and _is_installed(f"openinference.instrumentation.{short}"))
+    return bool(is_there) and _is_installed("opentelemetry.sdk")
+
+
+def instrumentation_package(module: str) -> str:
+    """The package to install for a client or a framework; empty if there is none."""
+    short = CLIENTS.get(module) or FRAMEWORKS.get(module)
+    return f"openinference-instrumentation-{short.replace('_', '-')}" if short else ""
+
+
+def _pip_install(modules: Iterable[str]) -> str:
     sdk = () if _is_installed("opentelemetry.sdk") else extra_arguments("tracing")
-    return f"to trace the calls of {' and '.join(untraced)}: {pip_command(*sdk, *packages)}"
+    return pip_command(*sdk, *map(instrumentation_package, modules))
 
 
 class _Instrumentations:

@@ -50,8 +50,10 @@ def read_message(data: Mapping[str, Any] | str) -> Message:
     content = tuple(item for part in parts if (item := _content(part)) is not None)
     if role in ("assistant", "model", "ai"):
         inline = [part for part in parts if _kind(part) in ("tool_call", "tool_use")]
-        calls = [*_mappings(inline), *_mappings(data.get("tool_calls"))]
-        return AssistantMessage(content, tuple(read_call(call) for call in calls), _text_or_none(data, "finish_reason"))
+        calls = [read_call(call) for call in (*_mappings(inline), *_mappings(data.get("tool_calls")))]
+        # A part of the content may stand for a call that is described, with its name, in `tool_calls`.
+        named = tuple(call for call in calls if call.name) or tuple(calls)
+        return AssistantMessage(content, named, _text_or_none(data, "finish_reason"))
     return UserMessage(content)
 
 

@@ -13,13 +13,16 @@ import functools
 import inspect
 import threading
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 _LOCK = threading.Lock()
 
 
-def patch(owner: type, method: str, make: Callable[[Callable[..., Any]], Callable[..., Any]], mark: str) -> None:
-    """Replace a method by what `make` returns for it, unless that has already happened.
+def patch(
+    owner: type | ModuleType, method: str, make: Callable[[Callable[..., Any]], Callable[..., Any]], mark: str
+) -> None:
+    """Replace a method, or a function of a module, by what `make` returns for it, unless that has already happened.
 
     `mark` is the name of the attribute by which the patch is recognized.
     """

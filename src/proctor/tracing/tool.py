@@ -38,14 +38,15 @@ def tool(function: Callable[..., Any] | None = None, /, *, side_effects: bool = 
 
 def _mark(function: Callable[P, R], side_effects: bool) -> Callable[P, R]:
     name = getattr(function, "__name__", type(function).__name__)
-    wrapper = _recording_wrapper(function, name)
+    wrapper = recording_wrapper(function, name)
     mark = Tool(name, function, side_effects)
     setattr(wrapper, TOOL_ATTRIBUTE, mark)
     register_tool(mark)
     return wrapper
 
 
-def _recording_wrapper(function: Callable[P, R], name: str) -> Callable[P, R]:
+def recording_wrapper(function: Callable[P, R], name: str) -> Callable[P, R]:
+    """The function, with each call recorded in its trial and in the trace that is captured."""
     signature = inspect.signature(function)
 
     if inspect.iscoroutinefunction(function):

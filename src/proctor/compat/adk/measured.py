@@ -9,6 +9,7 @@ from proctor.base.json_data import Json
 from proctor.evaluators.declaration import ScoreSettings, evaluator
 from proctor.evaluators.evaluable import Evaluable
 from proctor.evaluators.evaluation import Evaluation, NothingToCompare
+from proctor.evaluators.observation import require_observed
 from proctor.evaluators.tools.calls import outer_calls
 from proctor.evaluators.values import require_choice
 
@@ -40,6 +41,7 @@ class Measured(ScoreSettings):
     def _measure(self, evaluable: Evaluable) -> tuple[float | None, dict[str, Json]]:
         usage = evaluable.usage
         if self.what == "tool_calls":
+            require_observed(evaluable)
             return len(outer_calls(evaluable.tool_calls)), {}
         if self.what == "seconds":
             duration_ms = evaluable.duration_ms

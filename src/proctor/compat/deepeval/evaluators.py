@@ -25,6 +25,7 @@ from proctor.evaluators.judged_evaluator import (
     summarize_findings,
 )
 from proctor.evaluators.material import answer_text, nonblank_passages, user_messages
+from proctor.evaluators.observation import settle_comparison
 from proctor.evaluators.tools.calls import (
     argument_differences,
     counted_calls,
@@ -82,7 +83,8 @@ class ToolCorrectness(ScoreSettings):
         actual = [evaluable.tool_calls[index] for index in places]
         if not expected:
             reason = "tools were called although none were expected" if actual else "no tool was expected or called"
-            return Evaluation(float(not actual), reason, differences(expected, actual, []).details(places=places))
+            details = differences(expected, actual, []).details(places=places)
+            return settle_comparison(evaluable, Evaluation(float(not actual), reason, details), extra_allowed=False)
         pairable = self._pairable(expected, actual)
         pair_credits = self._pair_credits(expected, actual, pairable)
         units = expand_counts(expected, len(actual))
@@ -91,7 +93,8 @@ class ToolCorrectness(ScoreSettings):
         pairs = [(units[unit], column) for unit, column in unit_pairs]
         earned = [pair_credits[i][c] for i, c in pairs]
         comparison = differences(expected, actual, pairs, pairable if self.ordered or self.exact else (), self._reasons)
-        evaluation = self._verdict(comparison, earned, places)
+        verdict = self._verdict(comparison, earned, places)
+        evaluation = settle_comparison(evaluable, verdict, extra_allowed=not self.exact)
         if self.ordered or self.exact or is_exact(weights):
             return evaluation
         return replace(evaluation, details={**evaluation.details, "approximate": True})

@@ -25,6 +25,7 @@ from proctor.cases.suite import ExpectedCall
 from proctor.evaluators.declaration import ScoreSettings, evaluator
 from proctor.evaluators.evaluable import Evaluable
 from proctor.evaluators.evaluation import Evaluation, NothingToCompare
+from proctor.evaluators.observation import settle, settle_comparison
 from proctor.evaluators.tools.calls import (
     actual_text,
     counted_calls,
@@ -88,7 +89,8 @@ class ToolTrajectory(ScoreSettings):
         actual = [evaluable.tool_calls[index] for index in places]
         if not expected:
             allowed = bool(self.extra) and (earlier > 0 or self.empty == "any calls")
-            return _evaluate_no_calls(actual, places, allowed=allowed)
+            evaluation = _evaluate_no_calls(actual, places, allowed=allowed)
+            return settle_comparison(evaluable, evaluation, extra_allowed=allowed)
         fit = name_matrix(expected, actual) if self.ignore_args else match_matrix(expected, actual)
         units = expand_counts(expected, len(actual))
         pair = best_pairs if self.match == "ANY_ORDER" else best_pairs_in_order
@@ -100,7 +102,7 @@ class ToolTrajectory(ScoreSettings):
         share = matched / (count if self.extra else max(count, actual_count))
         left = differences(expected, actual, pairs, fit)
         extra = bool(self.extra)
-        return Evaluation(
+        evaluation = Evaluation(
             share if self.partial else float(share == 1.0),
             self._reason(matched, count, actual_count) if share == 1.0 else left.explain(extra_allowed=extra),
             {
@@ -110,6 +112,7 @@ class ToolTrajectory(ScoreSettings):
                 **({"approximate": True} if self.match == "ANY_ORDER" and not is_exact(weights) else {}),
             },
         )
+        return settle_comparison(evaluable, evaluation, extra_allowed=extra)
 
     def _reason(self, matched: int, expected: int, actual: int) -> str:
         if self.match == "EXACT":
@@ -187,7 +190,9 @@ class ExpectedTools(ScoreSettings):
         places = counted_calls(evaluable.tool_calls, self.failed_calls)
         actual = [evaluable.tool_calls[index] for index in places]
         if not expected:
-            return _evaluate_no_calls(actual, places, allowed=earlier > 0)
+            allowed = earlier > 0
+            evaluation = _evaluate_no_calls(actual, places, allowed=allowed)
+            return settle_comparison(evaluable, evaluation, extra_allowed=allowed)
         satisfied, pairs = _max_satisfied(expected, actual)
         left = differences(expected, actual, pairs)
         faults = left.details(extra_allowed=True, places=places)
@@ -196,7 +201,8 @@ class ExpectedTools(ScoreSettings):
         if called == count:
             return Evaluation(1.0, f"all {count} expected tools were called", details)
         counted = f"{called} of {count} expected tools were called as expected"
-        return Evaluation(called / count, f"{counted}: {left.explain(extra_allowed=True)}", details)
+        evaluation = Evaluation(called / count, f"{counted}: {left.explain(extra_allowed=True)}", details)
+        return settle_comparison(evaluable, evaluation, extra_allowed=True)
 
 
 def _max_satisfied(expected: Sequence[ExpectedCall], actual: Sequence[ToolCall]) -> tuple[set[int], Pairs]:
@@ -312,7 +318,10 @@ class ToolCount(ScoreSettings):
         reason = (
             f"{self.tool or 'tools'} called {count} {'time' if count == 1 else 'times'} (expected {self._bounds()})"
         )
-        return Evaluation(float(fits), reason, {"count": count})
+        exceeds = most is not None and count > most
+        tools = () if self.tool is None else (self.tool,)
+        evaluation = Evaluation(float(fits), reason, {"count": count})
+        return settle(evaluable, evaluation, is_certain=exceeds or (fits and most is None), tools=tools)
 
     def _bounds(self) -> str:
         if self.exactly is not None:
@@ -346,7 +355,8 @@ class ForbiddenTools(ScoreSettings):
         calls = evaluable.tool_calls
         used = [i for i, call in enumerate(calls) if any(_matches_name(call.name, tool) for tool in self.tools)]
         if not used:
-            return Evaluation(1.0, "no forbidden tool was called", {"forbidden": []})
+            evaluation = Evaluation(1.0, "no forbidden tool was called", {"forbidden": []})
+            return settle(evaluable, evaluation, is_certain=False, tools=self.tools)
         shown = [f"call {index + 1}: {actual_text(calls[index])}" for index in used[:8]]
         more = f"; and {len(used) - 8} more" if len(used) > 8 else ""
         forbidden = [{"actual": index, "name": calls[index].name} for index in used]

@@ -16,6 +16,7 @@ from proctor.evaluators.declaration import ScoreSettings, evaluator
 from proctor.evaluators.evaluable import Evaluable
 from proctor.evaluators.evaluation import Evaluation, NothingToCompare
 from proctor.evaluators.judged_evaluator import MAX_LISTED
+from proctor.evaluators.observation import require_observed
 from proctor.evaluators.tools.calls import actual_text
 
 MAX_RESULT_QUOTE = 120
@@ -48,6 +49,7 @@ class ToolConsistency(ScoreSettings):
 
     async def __call__(self, evaluable: Evaluable) -> Evaluation:
         if not evaluable.tool_calls:
+            require_observed(evaluable)
             raise NothingToCompare("the agent called no tools")
         tools = find_tools(None, self.base) if self.tools is None else self.tools
         reruns = await rerun_tools(evaluable.tool_calls, tools, seconds=self.seconds)

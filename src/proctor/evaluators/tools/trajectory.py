@@ -18,6 +18,7 @@ from proctor.cases.suite import ExpectedCall
 from proctor.evaluators.declaration import ScoreSettings, evaluator
 from proctor.evaluators.evaluable import Evaluable
 from proctor.evaluators.evaluation import Evaluation
+from proctor.evaluators.observation import settle_comparison
 from proctor.evaluators.tools.calls import (
     actual_text,
     counted_calls,
@@ -73,7 +74,7 @@ class Trajectory(ScoreSettings):
         whole = result.share == 1.0 and not forbidden
         score = 0.0 if forbidden else result.share if self.partial else float(whole)
         reason = result.summary if whole else one_line(phrases)
-        return Evaluation(
+        evaluation = Evaluation(
             score,
             reason,
             result.details([calls[index] for index in forbidden], places)
@@ -82,6 +83,7 @@ class Trajectory(ScoreSettings):
                 + [with_original_index(item, places) for item in result.faults]
             },
         )
+        return settle_comparison(evaluable, evaluation, extra_allowed=self.extra and not self.forbid)
 
 
 Problem: TypeAlias = tuple[str, list[Fault]]

@@ -53,7 +53,7 @@ def _codec(*, strict: bool) -> DataclassCodec:
             NamedData: Hook(lambda item: [item.name, to_json(item.value)], lambda pair: NamedData(*pair)),
             GateResult: Hook(gate_to_json, gate_from_json),
         },
-        skip={Reply: ["raw"], Run: NOT_IN_HEADER},
+        skip={Reply: ["raw", "reports_calls"], Run: NOT_IN_HEADER},
         always={Trial: ["replies", "ended_early"], Reply: ["text"], ToolCall: ["arguments"], Run: ["judges"]},
         stored_names=STORED_NAMES,
         names={"GateResult": GateResult, "JudgeSummary": JudgeSummary},
