@@ -148,6 +148,25 @@ def other_framework(session: nox.Session, name: str) -> None:
     session.run("python", "-m", "pytest", "tests/docs/test_other_frameworks.py", "-rs", env=environment)
 
 
+STANDARD_LIBRARY = "asgi asyncio dbapi logging sqlite3 system-metrics threading urllib wsgi".split()
+"""What OpenTelemetry has instrumentations for in the standard library, and its web interfaces."""
+CLIENTS = "openai anthropic google-genai litellm mistralai groq cohere ollama boto3".split()
+
+
+@nox.session(tags=["large"])
+@nox.parametrize("observed", [nox.param(False, id="without"), nox.param(True, id="with")])
+def instrumentation(session: nox.Session, observed: bool) -> None:
+    """All instrumentation at once, and the clients of models with and without theirs."""
+    packages = [f"opentelemetry-instrumentation-{name}" for name in STANDARD_LIBRARY]
+    packages += ["sentry-sdk", "ddtrace", "distributed", *CLIENTS, "mcp"]  # litellm imports mcp
+    if observed:
+        names = ("openai", "anthropic", "google-genai", "litellm", "groq", "bedrock")
+        packages += [f"openinference-instrumentation-{name}" for name in names]
+    install(session, "--editable", ".[tracing]", "pytest", "hypothesis", *packages)
+    tests = ("tests/tracing/test_other_instrumentation.py", "tests/tracing/test_model_clients.py")
+    session.run("python", "-m", "pytest", *tests)
+
+
 @nox.session(venv_backend="none", tags=["large"])
 def typescript(session: nox.Session) -> None:
     """The template adk_ts with the real packages from npm, in `.typescript/`, and its page of the documentation."""

@@ -33,7 +33,9 @@ def test_a_client_without_instrumentation_is_named_with_the_package_to_install(p
 
 def test_marked_tools_and_instrumented_clients_are_observed(project: Path, proctor: Command) -> None:
     pytest.importorskip("openinference.instrumentation.openai")
-    source = "import proctor\n\n\n@proctor.tool\ndef add(a, b):\n    return a + b\n\n\ndef agent(q):\n    import openai\n"
+    source = (
+        "import proctor\n\n\n@proctor.tool\ndef add(a, b):\n    return a + b\n\n\ndef agent(q):\n    import openai\n"
+    )
     (project / "app.py").write_text(source)
     (project / "suite.yaml").write_text("agent: app.py:agent\ncases:\n  - {id: one, input: hi, expected: hi}\n")
     for parts in (observed(proctor, "app.py:agent"), observed(proctor, "suite.yaml")):
@@ -45,7 +47,9 @@ def test_marked_tools_and_instrumented_clients_are_observed(project: Path, proct
 def test_agents_of_a_framework_are_observed_by_their_adapter_and_services_by_their_replies(
     project: Path, proctor: Command
 ) -> None:
-    source = "from pydantic_ai import Agent\nfrom pydantic_ai.models.test import TestModel\n\nagent = Agent(TestModel())\n"
+    source = (
+        "from pydantic_ai import Agent\nfrom pydantic_ai.models.test import TestModel\n\nagent = Agent(TestModel())\n"
+    )
     (project / "app.py").write_text(source)
     assert observed(proctor, "app.py:agent", "--load")["tool calls"] == "observed, by the adapter for Pydantic AI"
     suite = "agent: {http: {url: 'http://localhost:1/chat', headers: {x-token: hidden-value}}}\n"

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -105,3 +109,38 @@ def test_instrumentation_may_come_and_go_before_and_after_ours(instrumentor: Any
         check(in_a_pool)
         instrumentor.uninstrument()
         check(in_a_pool)
+
+
+EVERYTHING = """
+import ddtrace.auto
+import sentry_sdk
+from importlib.metadata import entry_points
+
+sentry_sdk.init(dsn="http://key@127.0.0.1:1/1", traces_sample_rate=1.0, shutdown_timeout=0)
+for entry in entry_points(group="opentelemetry_instrumentor"):
+    if not entry.value.startswith("openinference"):
+        instrumentor = entry.load()()
+        if not instrumentor.is_instrumented_by_opentelemetry:
+            instrumentor.instrument()
+
+from test_other_instrumentation import in_a_coroutine, in_a_function, in_a_pool, in_an_executor
+from test_other_instrumentation import in_another_thread, in_its_own_thread
+"""
+"""An application in which every instrumentation of the environment is active."""
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("options", [[], ["--isolate"], ["--workers", "2"]], ids=["here", "isolated", "workers"])
+def test_all_instrumentation_together_does_not_disturb_a_run(tmp_path: Path, options: list[str]) -> None:
+    for name in ("ddtrace", "sentry_sdk", "distributed"):
+        pytest.importorskip(name)
+    (tmp_path / "app.py").write_text(EVERYTHING)
+    for agent in AGENTS:
+        case = "{id: one, input: hi, expected: {contains: ['5'], tools: [{name: add, args: {a: 2, b: 3}}]}}"
+        suite = f"agent: app.py:{agent.__name__}\ncases:\n  - {case}\n"
+        (tmp_path / f"{agent.__name__}.yaml").write_text(suite)
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent), "DD_TRACE_AGENT_URL": "http://127.0.0.1:1"}
+    command = [sys.executable, "-m", "proctor", "test", ".", *options]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"{len(AGENTS)} trials" in done.stdout

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from proctor.agents.reply import ToolCall
+from proctor.agents.reply import Reply, ToolCall
 from proctor.base.json_data import UNSET, Json
 from proctor.cases.matchers import Equals, Ignore
 from proctor.cases.suite import ExpectedCall
@@ -32,6 +32,8 @@ class CallFit(enum.StrEnum):
     AS_EXPECTED = "as expected"
     DIFFERS = "differs"
     MISSING = "missing"
+    NOT_OBSERVED = "not observed"
+    """The call is missing, but calls of this tool may have been made that nobody saw."""
     NOT_EXPECTED = "not expected"
     OUT_OF_ORDER = "out of order"
     FORBIDDEN = "forbidden"
@@ -52,6 +54,19 @@ class CallPair:
     """The arguments that are not as expected, each with the reason."""
     expected_text: str = ""
     """What an evaluator expected, if it is not an expected call of the case."""
+
+
+def pair_calls_of(trial: Trial, turn: int) -> list[CallPair]:
+    """The pairs of one turn of a trial, which has a reply."""
+    expected, reply = trial.case.turns[turn].expected.tools, trial.replies[turn]
+    pairs = pair_calls(expected, reply.tool_calls, call_findings(trial, turn))
+    return [replace(pair, fit=CallFit.NOT_OBSERVED) if _may_be_hidden(pair, reply) else pair for pair in pairs]
+
+
+def _may_be_hidden(pair: CallPair, reply: Reply) -> bool:
+    if reply.hidden_calls is None or pair.fit is not CallFit.MISSING:
+        return False
+    return pair.expected is None or pair.expected.name not in reply.hidden_calls.visible
 
 
 def pair_calls(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from proctor.agents.reply import UNFINISHED_CALL, Reply, ToolCall
@@ -15,7 +15,7 @@ from proctor.base.json_data import UNSET, Json, to_json, to_text
 from proctor.cases.matchers import Equals, Matcher, describe
 from proctor.cases.suite import Case, Expected, ExpectedCall, Turn
 from proctor.evaluators.evaluation import collapse
-from proctor.reporting.call_pairs import CallFit, CallPair, call_findings, pair_calls
+from proctor.reporting.call_pairs import CallFit, CallPair, pair_calls_of
 from proctor.reporting.wording import judge_title
 from proctor.results.judge_usage import judge_name
 from proctor.results.reasons import is_cause, score_value, scores_by_importance
@@ -228,24 +228,24 @@ def _turn_facts(trial: Trial, index: int, detail: DetailLevel) -> Iterator[Fact]
     output = shorten(answer_text(reply), detail.value)
     if output or reply.error is None:
         yield Fact("output" if reply.error is None else "partial output", output or empty_answer_text(reply))
-    pairs = pair_calls(turn.expected.tools, reply.tool_calls, call_findings(trial, index))
+    pairs = pair_calls_of(trial, index)
     for number, line in enumerate(failure_locations(reply)):
         yield Fact("" if number else "failed at", shorten(line, detail.value))
     if turn.expected.state is not None:
         yield Fact("state", shorten(value_text(reply.state), detail.value))
-    for number, (line, pair) in enumerate(_call_lines(turn.expected.tools, reply.tool_calls, pairs, detail)):
+    for number, (line, pair) in enumerate(_call_lines(turn.expected.tools, reply, pairs, detail)):
         yield Fact("" if number else "calls", line, pair=pair)
 
 
 def _call_lines(
-    expected: Sequence[ExpectedCall] | None, calls: Sequence[ToolCall], pairs: Sequence[CallPair], detail: DetailLevel
+    expected: Sequence[ExpectedCall] | None, reply: Reply, pairs: Sequence[CallPair], detail: DetailLevel
 ) -> Iterator[tuple[str, tuple[str, str] | None]]:
     """The tool calls as lines of text; next to the expected calls, if the turn expects any, also as two columns."""
     if expected is None:
         yield from ((_line(pair, detail), None) for pair in pairs)
         return
-    if not expected and not calls:
-        yield "no calls, as expected", None
+    if not expected and not reply.tool_calls:
+        yield "no calls, as expected" if reply.hidden_calls is None else "no calls were observed", None
         return
     rows = [CALL_COLUMNS, *(_row(pair, detail) for pair in pairs)]
     width = min(MAX_EXPECTED_WIDTH, max(len(left) for left, _ in rows))
@@ -259,12 +259,19 @@ def _line(pair: CallPair, detail: DetailLevel) -> str:
     return call_text(pair.call, detail.result) + _remark(pair)
 
 
+_NO_CALL: Mapping[CallFit | None, str] = {
+    CallFit.MISSING: "(not called)",
+    CallFit.NOT_OBSERVED: "(not observed)",
+    CallFit.EARLIER: f"({CallFit.EARLIER})",
+}
+"""What stands in the place of an expected call that is missing."""
+
+
 def _row(pair: CallPair, detail: DetailLevel) -> tuple[str, str]:
     expected, call = pair.expected, pair.call
     left = pair.expected_text or "(not expected)" if expected is None else expected_call_text(expected, detail.result)
     if call is None:
-        notes = {CallFit.MISSING: "(not called)", CallFit.EARLIER: f"({CallFit.EARLIER})"}
-        return left, notes.get(pair.fit, "") if pair.fit else ""
+        return left, _NO_CALL.get(pair.fit, "")
     return left, call_text(call, detail.result) + _remark(pair)
 
 

@@ -12,7 +12,7 @@ from proctor.base.json_data import Json, to_json
 from proctor.base.positions import Position
 from proctor.cases.formats.loading import case_positions
 from proctor.cases.identity import CaseAddress
-from proctor.reporting.call_pairs import CallFit, CallPair, call_findings, pair_calls
+from proctor.reporting.call_pairs import CallFit, CallPair, pair_calls_of
 from proctor.reporting.explain import answer_text, call_text, expected_call_text, expected_lines
 from proctor.reporting.failure_causes import Signature, signature
 from proctor.reporting.wording import passed_text
@@ -220,9 +220,8 @@ def _divergence(trial: Trial | None) -> dict[str, Json] | None:
     """Where the trial first differs from what was expected: a tool call, or else the answer or that there is none."""
     if trial is None:
         return None
-    for index, (turn, reply) in enumerate(zip(trial.case.turns, trial.replies, strict=False)):
-        pairs = pair_calls(turn.expected.tools, reply.tool_calls, call_findings(trial, index))
-        for pair in pairs:
+    for index in range(min(len(trial.case.turns), len(trial.replies))):
+        for pair in pair_calls_of(trial, index):
             if pair.fit in MISMATCHES:
                 return {"turn": index + 1, "kind": f"call {pair.fit}", **_sides(pair)}
     if trial.end_reason and not trial.is_answered:

@@ -213,7 +213,7 @@ def _faults(trial: Trial, chosen: int | None, compared: bool) -> Iterator[tuple[
             continue
         expected = turn.expected.tools
         for pair in pair_calls(None if compared else expected, reply.tool_calls):
-            if pair.expected is not None and pair.fit is CallFit.MISSING:
+            if pair.expected is not None and pair.fit is CallFit.MISSING and reply.hidden_calls is None:
                 yield 0, pair.expected.name, "was not called"
             elif pair.expected is not None and pair.call is not None and pair.fit is CallFit.DIFFERS:
                 yield 0, pair.expected.name, argument_fault(pair.wrong)

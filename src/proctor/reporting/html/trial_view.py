@@ -5,16 +5,16 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 from proctor.agents.reply import UNFINISHED_CALL, Reply, ToolCall, Usage
-from proctor.base.json_data import UNSET, Json, to_json
+from proctor.base.json_data import UNSET, to_json
 from proctor.cases.matchers import Equals, Ignore, Matcher, describe
 from proctor.cases.suite import Case, Expected, ExpectedCall, Turn
 from proctor.evaluators.evaluation import collapse
-from proctor.reporting.call_pairs import CallFit, CallPair, call_findings, pair_calls
+from proctor.reporting.call_pairs import CallFit, CallPair, pair_calls_of
 from proctor.reporting.explain import empty_answer_text, failure_locations, output_tail
 from proctor.reporting.html.environment import pretty
 from proctor.reporting.html.run_view import NamedValue
@@ -34,6 +34,7 @@ FIT_SYMBOLS = {
     CallFit.AS_EXPECTED: "✓",
     CallFit.DIFFERS: "✗",
     CallFit.MISSING: "✗",
+    CallFit.NOT_OBSERVED: "?",
     CallFit.NOT_EXPECTED: "+",
     CallFit.OUT_OF_ORDER: "✗",
     CallFit.FORBIDDEN: "✗",
@@ -243,7 +244,7 @@ def _turn(trial: Trial, index: int, several: bool, limit: int) -> TurnView:
     title = "" if reply is None or not is_answered else "Output" if reply.error is None else "Partial output"
     calls = None
     if reply is not None:
-        calls = _tool_calls(turn.expected.tools, reply.tool_calls, call_findings(trial, index))
+        calls = _tool_calls(turn.expected.tools, reply, pair_calls_of(trial, index))
     return TurnView(
         number=index + 1,
         is_reached=reply is not None,
@@ -299,15 +300,13 @@ def _expected(expected: Expected, marked: MarkedText | None) -> ExpectedView | N
     return ExpectedView(text, marked, keywords, expected.context or ())
 
 
-def _tool_calls(
-    expected: Sequence[ExpectedCall] | None, calls: Sequence[ToolCall], details: Mapping[str, Json] | None
-) -> ToolCalls | None:
+def _tool_calls(expected: Sequence[ExpectedCall] | None, reply: Reply, pairs: Sequence[CallPair]) -> ToolCalls | None:
     """The calls of a turn, or `None` if there were none and none were expected."""
-    pairs = pair_calls(expected, calls, details)
     if expected is None and not pairs:
         return None
-    if not expected and not calls:
-        return ToolCalls("No calls, as expected.", compared=False)
+    if not expected and not reply.tool_calls:
+        note = "No calls, as expected." if reply.hidden_calls is None else "No calls were observed."
+        return ToolCalls(note, compared=False)
     note = "No calls were expected." if expected is not None and not expected else ""
     compared = expected is not None or any(pair.expected_text for pair in pairs)
     rows = [_call_row(pair) for pair in pairs[:MAX_CALLS]]
