@@ -1,4 +1,4 @@
-"""Calls a function right after a module has been imported, whoever imports it.
+"""Calls a function right after a module has been imported, in any part of a program.
 
 Agents often import their libraries inside the function that answers, after a trial has begun. A finder at the front of
 `sys.meta_path` sees every import; for the modules in question it wraps the loader that the other finders return. Only
