@@ -204,3 +204,12 @@ def test_holodeck(five: Path, name: str) -> None:
     [result] = report.results
     assert (result.passed, result.outcome, report.outcome) == (name == "passed", name, VERDICTS[name][0])
     assert report.summary.failed == (0 if name == "passed" else 1)
+
+
+@pytest.mark.needs("holodeck")
+def test_a_holodeck_evaluator_without_its_model() -> None:
+    from proctor.compat.holodeck.evaluators import CoherenceEvaluator, EvaluationError
+
+    with pytest.raises(EvaluationError, match="needs a model") as raised:
+        asyncio.run(CoherenceEvaluator().evaluate(response="Hello there.", query="Hello?"))
+    assert isinstance(raised.value, open_checks.Undecided)  # pytest shows a test that raises it as pending

@@ -5,5 +5,6 @@
 - Code: `references` loads `file.py:name`; `lazy_imports`, `python_source`.
 - Secrets: `masking` and `secret_patterns`; `environment` reads `.env` files.
 - Processes: `threads`, `event_loops`, `clock`, `locks`, `process_tree`, and `guard`, the process that watches a run.
+- `open_checks`: checks of a running test that have no result.
 - `errors`, `transient` (what to retry), `deprecation`, `git`, `atomic_write`, `own_files`.
 """

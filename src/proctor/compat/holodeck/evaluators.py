@@ -141,6 +141,8 @@ class ProctorEvaluator(BaseEvaluator):
         evaluable = _evaluable(kwargs, self.PARAM_SPEC, self.name)
         try:
             evaluation = await evaluate(self._scorer, evaluable)
+        except EvaluationPending:
+            raise  # also for a missing model
         except (NothingToCompare, InvalidScore, NeedsModel) as error:
             raise EvaluationError(f"{self.name}: {error}") from error
         if evaluation is None:
