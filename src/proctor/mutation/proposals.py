@@ -353,8 +353,9 @@ def _candidates(text: str, question: str, place: tuple[int, int]) -> Iterable[st
     words = list(re.finditer(r"\S+", text))
     near = [n for n, word in enumerate(words) if word.start() <= end and word.end() >= start]
     if near and end - start < 40:
-        first, last = max(0, near[0] - 1), min(len(words) - 1, near[-1] + 1)
-        yield text[words[first].start() : words[last].end()].strip(".,;:!?")
+        before, after = max(0, near[0] - 1), min(len(words) - 1, near[-1] + 1)
+        for first, last in ((near[0], after), (before, near[-1]), (before, after)):
+            yield text[words[first].start() : words[last].end()].strip(".,;:!?")
     question_numbers = {number_value(m.group()) for m in re.finditer(NUMBER, question)}
     for match in re.finditer(_FIGURE, text):
         digits = re.search(NUMBER, match.group())
