@@ -80,6 +80,11 @@ def test_a_run_that_is_not_stored_names_no_command_that_could_not_find_it() -> N
     pending = pending_cases(run, verdict(run))
     assert pending is not None
     assert pending.commands == []
+    judged = trial("faith", PENDING, "x", score(PENDING, None, "Faithfulness", reasoning="no rule", details=RULES))
+    run = make_run([judged], store=None)
+    pending = pending_cases(run, verdict(run))
+    assert pending is not None
+    assert pending.commands == [("let a model judge it", 'run.rescore(judge="PROVIDER:MODEL")')]
 
 
 def test_a_run_without_pending_cases_says_nothing_about_them() -> None:

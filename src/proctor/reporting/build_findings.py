@@ -16,7 +16,7 @@ from typing import TextIO
 
 from proctor.base.infrastructure import missing_keys
 from proctor.base.json_data import Json
-from proctor.gate.verdict import case_text, suite_wide_text, world_text
+from proctor.gate.verdict import case_text, evidence_text, suite_wide_text, world_text
 from proctor.reporting.failing_cases import case_positions_in, failing_cases
 from proctor.reporting.terminal.screen import escape_control
 from proctor.reporting.wording import plural
@@ -190,7 +190,7 @@ def findings(run: Run, verdict: RunVerdict, environ: Mapping[str, str]) -> list[
         ungated = {case.address for case in run.gate.with_status(CaseStatus.NEW, CaseStatus.UNMEASURED)}
         failing = {address: item for address, item in failing.items() if address in ungated}
         failing |= {address: (Outcome.FAILED, not is_unclear) for address, (_, is_unclear) in gated.items()}
-    reasons = _reasons(run, verdict, {address for address in failing if address not in gated})
+    reasons = _reasons(run, verdict, set(failing))
     case_failed = any(decides and outcome is Outcome.FAILED for outcome, decides in failing.values())
     besides = reasons_besides_cases(run, verdict, case_failed=case_failed)
     failing |= dict.fromkeys(besides, (Outcome.FAILED, True))
@@ -202,7 +202,9 @@ def findings(run: Run, verdict: RunVerdict, environ: Mapping[str, str]) -> list[
     for (suite, case_id), (outcome, decides) in failing.items():
         reason, is_unclear = reasons.get((suite, case_id), ""), False
         if (suite, case_id) in gated and (suite, case_id) not in besides:
-            reason, is_unclear = gated[suite, case_id]
+            evidence, is_unclear = gated[suite, case_id]
+            # What went wrong, then how sure the gate is that it was not always so.
+            reason = f"{reason}; {evidence}" if reason else evidence
         position = positions.get(suite, {}).get(case_id)
         path = infos[suite].path if position is None else str(position.path)
         line = None if position is None else position.line
@@ -227,7 +229,7 @@ def _gate_findings(run: Run) -> dict[tuple[str, str], tuple[str, bool]]:
     if run.gate is None:
         return {}
     against, cases = run.gate.against, run.gate.with_status(CaseStatus.REGRESSED, CaseStatus.UNDECIDED)
-    return {case.address: (case_text(case, against), case.status == CaseStatus.UNDECIDED) for case in cases}
+    return {case.address: (evidence_text(case, against), case.status == CaseStatus.UNDECIDED) for case in cases}
 
 
 def _reasons(run: Run, verdict: RunVerdict, addresses: set[tuple[str, str]]) -> dict[tuple[str, str], str]:

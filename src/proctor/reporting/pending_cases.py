@@ -69,9 +69,9 @@ def _reason_lines(reasons: dict[str, int]) -> list[str]:
 
 
 def _commands(run: Run, them: str, *, by_rules: bool) -> list[tuple[str, str]]:
-    """Commands for a stored run: a person grades, or a model judges what the rule-based judge left open."""
-    if run.store is None:
-        return []
+    """What comes next: a person grades a stored run, or a model judges what the rule-based judge left open."""
+    if run.store is None:  # a run in Python, which no command can find
+        return [(f"let a model judge {them}", 'run.rescore(judge="PROVIDER:MODEL")')] if by_rules else []
     store = "" if run.store == ".proctor" else f" --store {shlex.quote(run.store)}"
     commands = [(f"grade {them}", f"proctor grade {run.id}{store}")]
     if by_rules and any(info.path for info in run.suites):

@@ -106,7 +106,8 @@ def test_a_gated_run_has_one_verdict_and_one_cause() -> None:
     assert "## Proctor: ❌ regression\n\n**a got worse.**\n" in visible
     assert "no significant difference" not in text.lower()
     assert "broken" not in visible
-    assert "| support/a | ❌ regressed 1/1 → 0/1 |" in visible
+    why = "ExactMatch 0.00 &lt; 0.50: the answers differ; 9/9 in the baseline, 0/3 re-run"
+    assert f"| support/a | ❌ regressed 1/1 → 0/1 | {why}" in visible
     assert "support/d" not in visible
 
 

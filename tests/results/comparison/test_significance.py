@@ -247,7 +247,7 @@ def test_an_interval_holds_zero_exactly_if_the_test_does_not_rule_it_out(ends: l
     if p_value > 0.04:
         assert found.low <= 0 <= found.high
     elif found.value:
-        assert not found.low < 0 < found.high
+        assert not found.low <= 0 <= found.high
 
 
 def test_one_case_has_no_interval_to_speak_of() -> None:

@@ -19,6 +19,8 @@ from dataclasses import dataclass, replace
 from itertools import accumulate, combinations
 from statistics import NormalDist, fmean, median, stdev
 
+Z_95 = NormalDist().inv_cdf(0.975)
+
 MAX_EXACT_ADDITIONS = 1_000_000
 """The most additions of an exact permutation test; beyond that, permutations are sampled."""
 
@@ -230,14 +232,17 @@ def agreeing_interval(effect: Effect, p_value: float, alpha: float) -> Effect:
     """The effect with an interval that contains 0 exactly if the test does not rule out 0.
 
     The test is exact and corrected for the number of tests; Student's interval is neither. Next to a p-value of 1, an
-    interval of [+0.007, +1.000] would be a second, contradicting answer. So the test decides about 0, and with it about
-    everything beyond 0.
+    interval of [+0.007, +1.000] would be a second, contradicting answer. So the test decides about 0: if it does not
+    rule it out, the interval is extended to 0. If it does, the end near 0 is where the p-value puts it (Miettinen's
+    test-based limit: the p-value says how many standard errors the effect is away from 0).
     """
     if p_value > alpha:
         return replace(effect, low=min(effect.low, 0.0), high=max(effect.high, 0.0))
+    errors = NormalDist().inv_cdf(1 - max(p_value, 1e-15) / 2)
+    near = effect.value * (1 - Z_95 / errors)
     if effect.value > 0:
-        return replace(effect, low=max(effect.low, 0.0))
-    return replace(effect, high=min(effect.high, 0.0)) if effect.value < 0 else effect
+        return replace(effect, low=effect.low if effect.low > 0 else near)
+    return replace(effect, high=effect.high if effect.high < 0 else near) if effect.value < 0 else effect
 
 
 def ratio_of_means(pairs: Sequence[Pair], *, confidence: float = 0.95) -> Ratio | None:
