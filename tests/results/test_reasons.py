@@ -144,3 +144,14 @@ def test_the_explanation_of_a_failure_and_its_cause_start_with_the_headline() ->
     reasons = [fact.label for fact in explain(one) if fact.outcome is not None]
     assert reasons == ["ExpectedTools", "Faithfulness"]
     assert cause_name(one).startswith("refund: amount expected")
+
+
+def test_a_case_has_one_reason_in_python_and_in_reports() -> None:
+    """Although every trial words the same failure in its own way, and another one comes first."""
+    remark = trial("a", FAILED, "No.", failed("Faithfulness", "it says so nowhere", details=BY_MODEL), number=1)
+    texts = [f'missing "{n} days"; got "{n} weeks"' for n in (2, 3, 4)]
+    wrong = [trial("a", FAILED, "No.", failed("Contains", text), number=n) for n, text in enumerate(texts, 2)]
+    run = make_run([remark, *wrong])
+    [case] = failing_cases(run, verdict(run))
+    assert run["a"].reason == case.headline
+    assert "2 days" in case.headline

@@ -13,21 +13,14 @@ from dataclasses import dataclass
 
 from proctor.base.json_data import Json
 from proctor.reporting.call_pairs import CallFit, pair_calls, turn_faults
-from proctor.results.reasons import deciding_score, headline_reason
+from proctor.results.reasons import MAX_REASON_READ, deciding_score, headline_reason, normalize_reason
 from proctor.results.score import Outcome, Score
 from proctor.results.trial import Trial
 
 MAX_EXAMPLES = 5
-MAX_CAUSE = 160
-MAX_REASON_READ = 2_000
 
-_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"|(?<!\w)\'(?:[^\'\\]|\\.)*\'(?!\w)|`[^`]*`')
-_IDENTIFIER = re.compile(r"\b(?=[0-9a-f-]*[0-9])[0-9a-f]{8,}(?:-[0-9a-f]{4,})*\b|\b0x[0-9a-fA-F]+\b")
-_NUMBER = re.compile(r"[$€£]?(?<![\w.])[-+]?\d[\d,]*(?:\.\d+)?(?:[eE][-+]?\d+)?%?(?!\w)")
-_REPEATED_ELLIPSIS = re.compile(r"…(?:,? …)+")
 _INNER_PATH = re.compile(r"((?:\[\d+\]|[\w-]+)(?:\[\d+\]|\.[\w-]+)*): ")
 _INDEX = re.compile(r"\[\d+\]")
-_PRESERVED = re.compile(r"[\w./-]+\.py:\d+|[\"'][^\"']*[\"'] is a required property")
 _ERROR_CLASS = re.compile(r"\b[A-Za-z_][\w.]*(?:Error|Exception|Failed|Timeout|Interrupt|Exit)\b")
 
 
@@ -110,29 +103,6 @@ def cause_name(trial: Trial) -> str:
     text = f"{tool} {cause}" if tool else cause or outcome.value
     by = f" ({', '.join(evaluators)})" if evaluators else ""
     return f"{text}{where}{by}".encode("utf-8", "replace").decode()
-
-
-def normalize_reason(reason: str) -> str:
-    """A reason without what differs from case to case: quoted texts, numbers and ids.
-
-    Lines of source and the names of missing properties stay, since they say what failed.
-    """
-    text = _without_whole_values(reason[:MAX_REASON_READ])
-    preserved = _PRESERVED.findall(text)
-    text = _NUMBER.sub("N", _IDENTIFIER.sub("ID", _QUOTED.sub("…", _PRESERVED.sub("\x00", text))))
-    for part in preserved:
-        text = text.replace("\x00", part, 1)
-    text = " ".join(_REPEATED_ELLIPSIS.sub("…", text).split())
-    return text if len(text) <= MAX_CAUSE else f"{text[: MAX_CAUSE - 1]}…"
-
-
-def _without_whole_values(reason: str) -> str:
-    """The end of `expected {...}, got {...}; a.b is 1 instead of 2`: the values before it differ in every case."""
-    if not reason.startswith(("expected {", "expected [")):
-        return reason
-    at = reason.find(" instead of ")
-    start = reason.rfind("; ", 0, at) if at > 0 else -1
-    return reason[start + 2 :] if start > 0 else reason
 
 
 def error_class(reason: str) -> str:

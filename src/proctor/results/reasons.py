@@ -33,6 +33,13 @@ from proctor.results.score import GRADED_BY, JUDGE_DETAIL, MEAN_OVER_TURNS, Outc
 if TYPE_CHECKING:
     from proctor.results.trial import Trial
 
+MAX_CAUSE = 160
+MAX_REASON_READ = 2_000
+_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"|(?<!\w)\'(?:[^\'\\]|\\.)*\'(?!\w)|`[^`]*`')
+_IDENTIFIER = re.compile(r"\b(?=[0-9a-f-]*[0-9])[0-9a-f]{8,}(?:-[0-9a-f]{4,})*\b|\b0x[0-9a-fA-F]+\b")
+_NUMBER = re.compile(r"[$€£]?(?<![\w.])[-+]?\d[\d,]*(?:\.\d+)?(?:[eE][-+]?\d+)?%?(?!\w)")
+_REPEATED_ELLIPSIS = re.compile(r"…(?:,? …)+")
+_PRESERVED = re.compile(r"[\w./-]+\.py:\d+|[\"'][^\"']*[\"'] is a required property")
 _OUTCOMES = (Outcome.FAILED, Outcome.ERROR, Outcome.PENDING, Outcome.SKIPPED)
 NUMBERED_TITLE = re.compile(r" #\d+\Z")
 """The end of an evaluator's title if several in one list have the same: `Contains #2`."""
@@ -94,9 +101,42 @@ def reason_order(outcome: Outcome, trials: int) -> tuple[int, int]:
 
 
 def headline_of_case(reasons: Counter[tuple[Outcome, str]]) -> str:
-    """The reason to show for a case, chosen from how often each outcome and reason occurred; "" if there is none."""
-    counts = [item for item in reasons.items() if item[0][1]]
-    return min(counts, key=lambda item: reason_order(item[0][0], item[1]))[0][1] if counts else ""
+    """The reason to show for a case, chosen from how often each outcome and reason occurred; "" if there is none.
+
+    Reasons that differ only in numbers and quoted texts are one: agents word the same failure anew in every trial.
+    """
+    trials: Counter[tuple[Outcome, str]] = Counter()
+    first: dict[tuple[Outcome, str], str] = {}
+    for (outcome, reason), count in reasons.items():
+        if reason:
+            key = outcome, normalize_reason(reason)
+            trials[key] += count
+            first.setdefault(key, reason)
+    worst = min(trials.items(), key=lambda item: reason_order(item[0][0], item[1]), default=None)
+    return "" if worst is None else first[worst[0]]
+
+
+def normalize_reason(reason: str) -> str:
+    """A reason without what differs from case to case: quoted texts, numbers and ids.
+
+    Lines of source and the names of missing properties stay, since they say what failed.
+    """
+    text = _without_whole_values(reason[:MAX_REASON_READ])
+    preserved = _PRESERVED.findall(text)
+    text = _NUMBER.sub("N", _IDENTIFIER.sub("ID", _QUOTED.sub("…", _PRESERVED.sub("\x00", text))))
+    for part in preserved:
+        text = text.replace("\x00", part, 1)
+    text = " ".join(_REPEATED_ELLIPSIS.sub("…", text).split())
+    return text if len(text) <= MAX_CAUSE else f"{text[: MAX_CAUSE - 1]}…"
+
+
+def _without_whole_values(reason: str) -> str:
+    """The end of `expected {...}, got {...}; a.b is 1 instead of 2`: the values before it differ in every case."""
+    if not reason.startswith(("expected {", "expected [")):
+        return reason
+    at = reason.find(" instead of ")
+    start = reason.rfind("; ", 0, at) if at > 0 else -1
+    return reason[start + 2 :] if start > 0 else reason
 
 
 def deciding_score(trial: Trial) -> Score | None:
