@@ -103,7 +103,7 @@ def reason_order(outcome: Outcome, trials: int) -> tuple[int, int]:
 def headline_of_case(reasons: Counter[tuple[Outcome, str]]) -> str:
     """The reason to show for a case, chosen from how often each outcome and reason occurred; "" if there is none.
 
-    Reasons that differ only in numbers and quoted texts are one: agents word the same failure anew in every trial.
+    Reasons that differ only in numbers and quoted texts are one: agents word the same failure differently each time.
     """
     trials: Counter[tuple[Outcome, str]] = Counter()
     first: dict[tuple[Outcome, str], str] = {}
