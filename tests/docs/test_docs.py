@@ -120,6 +120,19 @@ def test_an_output_shows_more_than_an_ellipsis(page: Path) -> None:
                 assert not hidden, f"{page_name(page)} hides what `{command}` prints; show the lines that matter"
 
 
+VERDICT = re.compile(r"(PASSED|FAILED|INCONCLUSIVE|ERROR) {2}\\d|(Worse|Better|No change|No significant difference):")
+
+
+@pytest.mark.parametrize("page", WITH_COMMANDS, ids=page_name)
+def test_a_verdict_is_shown_in_full(page: Path) -> None:
+    """What a run or a comparison comes to is what its example is there for, so nothing of it is left out."""
+    for block in blocks(page):
+        if block.language == "console":
+            for command, shown in block.commands():
+                cut = [line for line in shown if VERDICT.match(line.strip()) and "…" in line]
+                assert not cut, f"{page_name(page)} hides a part of the verdict of `{command}`: {cut[0]}"
+
+
 def test_every_link_to_a_file_of_the_repository_leads_somewhere() -> None:
     for page in PAGES:
         for target in LINK.findall(page.read_text(encoding="utf-8")):

@@ -311,8 +311,11 @@ def _outcome_of(rows: Sequence[Score | ScoreRow], criteria: Criteria) -> tuple[O
 
 def _skip_reason(rows: Sequence[Score | ScoreRow]) -> str:
     """That nothing was compared, and why: the reason of the first evaluator that gave one."""
-    reasons = [f" ({row.evaluator}: {row.reasoning})" for row in rows if isinstance(row, Score) and row.reasoning]
-    return f"every evaluator was skipped, so nothing was compared{reasons[0] if reasons else ''}"
+    row = next((row for row in rows if isinstance(row, Score) and row.reasoning), None)
+    if row is None:
+        return "every evaluator was skipped, so nothing was compared"
+    reason = row.reasoning if row.reasoning.startswith(row.evaluator) else f"{row.evaluator}: {row.reasoning}"
+    return f"every evaluator was skipped, so nothing was compared ({reason})"
 
 
 def apply_mean_thresholds(scores: Sequence[Score]) -> tuple[Score, ...]:
