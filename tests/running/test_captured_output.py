@@ -309,6 +309,43 @@ def test_a_process_of_its_own_captures_child_processes_and_the_last_words_before
     assert capfd.readouterr() == ("", "")
 
 
+def _forks(question: str) -> str:
+    pid = os.fork()
+    if pid == 0:
+        print("from a fork")
+        os._exit(0)
+    os.waitpid(pid, 0)
+    return question
+
+
+def test_a_process_that_the_agent_forks_prints_as_without_a_run(capfd: pytest.CaptureFixture[str]) -> None:
+    assert only(run(suite([case("a")]), agent=_forks, isolate=True)).captured.stdout == "from a fork\n"
+    assert only(run(suite([case("a")]), agent=_forks)).captured.stdout == ""
+    assert capfd.readouterr().out == "from a fork\n"
+
+
+def test_a_destructor_that_prints_while_something_is_printed_does_not_block() -> None:
+    class Loud:
+        def __str__(self) -> str:
+            return "x"
+
+        def __del__(self) -> None:
+            print("gone")
+
+    class Text(str):
+        def count(self, *_: object) -> int:  # called while the capture is locked
+            del self.loud
+            return 0
+
+    def agent(question: str) -> str:
+        text = Text("written\n")
+        text.loud = Loud()
+        sys.stdout.write(text)
+        return question
+
+    assert "gone\n" in only(run(suite([case("a")], timeout=20), agent=agent)).captured.stdout
+
+
 def test_isolated_trials_have_the_same_output_as_others() -> None:
     def outputs(**options: Any) -> list[Any]:
         return [trial.captured for trial in trials_of(run(suite(cases(4)), agent=printing, **options))]

@@ -25,6 +25,7 @@ import functools
 import io
 import linecache
 import logging
+import os
 import re
 import sys
 import threading
@@ -152,7 +153,8 @@ class OutputCapture:
         self.refused_reads: list[str] = []
         """The problems of code that tried to read from the keyboard."""
         self._forward = forward
-        self._lock = threading.Lock()
+        self._pid = os.getpid()
+        self._lock = threading.RLock()  # a destructor or a signal handler may print while this thread holds it
         self._restart()
 
     def _restart(self) -> None:
@@ -166,6 +168,9 @@ class OutputCapture:
             return
         if self._forward is not None:
             self._forward(stream, text)
+            return
+        if os.getpid() != self._pid:  # a process that the agent forked: nobody here reads what it captures
+            _show("stderr" if stream == "log" else stream, text)
             return
         with self._lock:
             self._parts[stream].add(text)
