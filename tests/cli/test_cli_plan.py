@@ -40,13 +40,17 @@ def test_the_old_command_says_the_same(proctor: Command, counted: Path) -> None:
     assert old == json.loads(proctor("test", "--gate", "--plan", "--json", "-").out)
 
 
-def test_a_plan_is_of_the_selected_cases_and_repeats(proctor: Command, counted: Path, project: Path) -> None:
+def test_a_plan_is_of_the_selected_cases(proctor: Command, counted: Path, project: Path) -> None:
     assert proctor("test", "--gate", "--plan", "--tag", "odd").out.startswith("2 cases of desk")
     assert proctor("test", "suite.yaml::c1", "--gate", "--plan").out.startswith("1 case of desk")
-    plan = json.loads(proctor("test", "--gate", "--plan", "--repeat", "3", "--json", "-").out)
-    assert "3" in plan["sees"]
     assert proctor("test", "--gate", "--plan", "--json", "plan.json").code == 0
     assert json.loads((project / "plan.json").read_text())["cases"] == 4
+
+
+def test_a_comparison_with_another_version_is_planned_without_a_baseline(proctor: Command, counted: Path) -> None:
+    ended = proctor("test", "--gate", "--against", "main", "--plan")
+    assert ended.code == 0, ended.err
+    assert "against    main, side by side" in ended.out and "one broken case" in ended.out
 
 
 @pytest.mark.parametrize(
@@ -56,6 +60,7 @@ def test_a_plan_is_of_the_selected_cases_and_repeats(proctor: Command, counted: 
         (("--gate", "--plan", "--html", "r.html"), "--plan can be combined with --json only"),
         (("--gate", "--plan", "--agent", "a=counted.py:agent", "--agent", "b=nop"), "use --agent once"),
         (("--gate", "--repeat", "2"), "--gate and --repeat cannot be combined"),
+        (("--gate", "--plan", "--repeat", "2"), "--gate and --repeat cannot be combined"),
     ],
 )
 def test_options_that_do_not_go_together_are_refused(

@@ -1,62 +1,64 @@
+"""The power estimate: it says of a gate what that gate does."""
+
 from __future__ import annotations
 
 import random
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from proctor.gate.power import PlannedCase, detectable_drop, power, required_effort
-from proctor.gate.suite_test import BaselineSuiteTest, CaseCounts
-
-
-@given(st.floats(0.01, 1), st.integers(1, 5))
-def test_more_repeats_more_cases_and_larger_drops_are_seen_more_often(drop: float, repeats: int) -> None:
-    cases = [PlannedCase(0.98, 10)] * 15 + [PlannedCase(0.7, 10)] * 5
-    seen = power(cases, drop, repeats)
-
-    assert power(cases, drop, repeats + 1) >= seen - 1e-9
-    assert power(cases, drop, repeats, copies=2) >= seen - 1e-9
-    assert power(cases, min(1.0, drop * 1.5), repeats) >= seen - 1e-9
+from proctor.gate.baseline import CaseBaseline, CaseIdentity
+from proctor.gate.beliefs import BaselineRecord
+from proctor.gate.decision import Gate
+from proctor.gate.power import PowerEstimate, estimate_power
+from proctor.gate.settings import GateSettings
+from proctor.results.gate_result import GateVerdict
+from proctor.results.score import Outcome
 
 
-def test_the_smallest_drop_is_seen_with_the_asked_chance() -> None:
-    cases = [PlannedCase(0.98, 10)] * 35 + [PlannedCase(0.7, 10)] * 15
-    drop = detectable_drop(cases, 1)
-
-    assert drop is not None and 0.03 < drop < 0.15
-    assert power(cases, drop, 1) == pytest.approx(0.8, abs=0.001)
-    assert detectable_drop([PlannedCase(0.3, 1)], 1) is None
-    assert detectable_drop([], 1) is None
+def estimate(records: list[BaselineRecord | None], target: float = 0.1, against: str | None = None) -> PowerEstimate:
+    baselines = {
+        ("desk", str(at)): CaseBaseline(CaseIdentity("desk", str(at), "agent", "c", "e"), record)
+        for at, record in enumerate(records)
+    }
+    return estimate_power(baselines, GateSettings(against=against), target)
 
 
-def test_what_has_to_be_added_is_enough_and_one_less_is_not() -> None:
-    cases = [PlannedCase(0.95, 20)] * 20
-    added = required_effort(cases, 0.05, 1)
-
-    assert added.repeats and added.cases
-    assert power(cases, 0.05, added.repeats) >= 0.8 > power(cases, 0.05, added.repeats - 1)
-    copies = 1 + added.cases // 20
-    assert power(cases, 0.05, 1, copies=copies) >= 0.8 > power(cases, 0.05, 1, copies=copies - 1)
+USUAL: list[BaselineRecord | None] = [BaselineRecord(20, 20)] * 20 + [BaselineRecord(20, 15)] * 10
+SMALL: list[BaselineRecord | None] = [BaselineRecord(20, 20)] * 10 + [BaselineRecord(20, 15)] * 4
 
 
-def test_repeats_alone_cannot_make_up_for_a_short_past() -> None:
-    added = required_effort([PlannedCase(0.7, 2)] * 5, 0.05, 1)
+@pytest.mark.parametrize("against", [None, "main"])
+def test_a_larger_drop_is_found_more_often_and_one_broken_case_usually(against: str | None) -> None:
+    found = estimate(SMALL, target=0.3, against=against)
+    assert found.chances[0.05] < 0.8 <= found.chances[0.3]
+    assert found.detectable_drop is not None and 0.05 < found.detectable_drop <= 0.3
+    assert found.one_broken >= 0.75
+    assert found.to_detect_target.cases == 0
 
-    assert added.repeats is None
-    assert added.cases
+
+def test_few_cases_find_little_and_more_cases_would_find_it() -> None:
+    found = estimate([BaselineRecord(10, 9)] * 5, target=0.15)
+    assert found.chances[0.15] < 0.8
+    assert found.to_detect_target.cases, "it advises more cases, not more repeats: the gate rejects those"
 
 
-def test_the_planned_chance_is_about_what_the_suite_level_test_reaches() -> None:
-    rng = random.Random(8)
-    rates = [0.97] * 35 + [0.7] * 15
-    seen = 0
-    for _ in range(300):
-        cases = []
-        for rate in rates:
-            past = sum(rng.random() < rate for _ in range(20))
-            cases.append(CaseCounts(past, 20, int(rng.random() < rate - 0.1), 1))
-        seen += BaselineSuiteTest(cases).p_worse <= 0.05
+def test_a_comparison_of_two_versions_can_be_planned_without_a_baseline_and_counts_both() -> None:
+    found = estimate([None] * 12, target=0.3, against="main")
+    assert found.known == 0 and found.against == "main"
+    assert found.trials > 12, "suspects run on both versions"
+    assert found.one_broken >= 0.6
 
-    planned = power([PlannedCase(rate, 20) for rate in rates], 0.1, 1)
-    assert seen / 300 == pytest.approx(planned, abs=0.12)
+
+def test_the_planned_chance_is_about_what_the_gate_reaches() -> None:
+    rng = random.Random(5)
+    rates = [0.99] * 20 + [0.75] * 10
+    red = 0
+    for _ in range(100):
+        past = {("s", str(at)): sum(rng.random() < rate for _ in range(20)) for at, rate in enumerate(rates)}
+        gate = Gate({case: BaselineRecord(20, passes) for case, passes in past.items()})
+        while requests := gate.next_trials():
+            for request in requests:
+                passed = rng.random() < rates[int(request.case[1])] - 0.15
+                gate.record(request.case, Outcome.PASSED if passed else Outcome.FAILED)
+        red += gate.result().verdict is GateVerdict.REGRESSION
+    assert estimate(USUAL, target=0.15).chances[0.15] == pytest.approx(red / 100, abs=0.2)

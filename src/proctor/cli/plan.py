@@ -31,8 +31,6 @@ from proctor.running.settings import RunOptions
 DEFAULTS = GateSettings()
 DEFAULT_DROP = 0.05
 """The drop in pass rates to detect, by default."""
-EARLIER_KEYS = {"sees": "detectable_drops", "to_see_target": "to_detect_target"}
-"""Keys of the JSON document that have a new name, which are written under both."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +38,6 @@ class PlanRequest:
     """The gated run to estimate."""
 
     run: RunRequest
-    repeat: int = 1
-    """Trials per case."""
     drop: float = DEFAULT_DROP
     """The drop in pass rates to detect."""
 
@@ -57,11 +53,13 @@ def plan_gated_run(request: PlanRequest, json_to: str | None = None) -> None:
         raise UsageError("no case is selected")
     store = Store(run.store, create=False) if run.store is not None and (run.store / DATABASE_FILE).is_file() else None
     baselines, source = baselines_for(plan, gate.baseline, store, fast=options.fast)
-    estimate = estimate_power(baselines, gate, request.repeat, request.drop)
+    estimate = estimate_power(baselines, gate, request.drop)
     parallel = max(item.limits.parallel for item in plan.suites)
     if json_to is not None:
         data = {"baseline": source, "parallel": parallel, **to_json(estimate)}
-        data |= {old: data[new] for old, new in EARLIER_KEYS.items()}
+        # The keys of earlier versions, of which the first was by trials per case.
+        data |= {"detectable_drops": {"1": estimate.detectable_drop}, "sees": {"1": estimate.detectable_drop}}
+        data["to_detect_target"] = data["to_see_target"] = {"repeats": None, "cases": estimate.to_detect_target.cases}
         text = json_text("plan", data)
         write_documents({"json": json_to}, {"json": lambda out: out.write(f"{text}\n")}, "the plan", "plan")
         return
@@ -73,7 +71,7 @@ def plan_gated_run(request: PlanRequest, json_to: str | None = None) -> None:
 @paths_argument("SUITES")
 @click.option("--agent", metavar="REF", help="Plan for this agent instead of the one the suite names.")
 @case_selection(verb="Plan")
-@click.option("--repeat", type=click.IntRange(min=1), default=1, metavar="N", help="Trials per case (default: 1).")
+@click.option("--repeat", type=click.IntRange(min=1), metavar="N", hidden=True, help="Has no effect any more.")
 @click.option("--detect", type=Chance(), metavar="P", help="Smallest drop in pass rate to detect (default: 0.05).")
 @click.option("--see", type=Chance(), metavar="P", hidden=True, help="The old name of --detect.")
 @click.option(
@@ -114,7 +112,9 @@ def command(paths: tuple[str, ...], selection: CaseSelection, **options: Any) ->
         ),
     )
     drop = drop_to_detect(options["detect"], options["see"])
-    plan_gated_run(PlanRequest(run, options["repeat"], drop), "-" if options["as_json"] else None)
+    if options["repeat"] is not None:
+        say("note: --repeat has no effect: the gate chooses the number of trials", err=True)
+    plan_gated_run(PlanRequest(run, drop), "-" if options["as_json"] else None)
     return 0
 
 
@@ -137,25 +137,23 @@ def _lines(estimate: PowerEstimate, plan: Plan, source: str, parallel: int) -> l
         lines.append(
             f"  assumed    {without} without a baseline: pass rate {ASSUMED_RATE:.0%}, {ASSUMED_TRIALS} recorded trials"
         )
-    for repeats, drop in estimate.detectable_drops.items():
-        trials = f"{plural(repeats, 'trial')} per case"
-        detects = "no drop reliably" if drop is None else f"a {drop * 100:.0f}-point drop in pass rates (80% power)"
-        lines.append(f"  {trials:<20} detects {detects}")
-    lines.append(f"  to detect {estimate.target * 100:.0f} points: {_effort(estimate)}")
+    if estimate.against:
+        lines.append(f"  against    {estimate.against}, side by side")
+    lines.append(f"  one broken case            found in {estimate.one_broken:.0%} of builds")
+    for drop, chance in estimate.chances.items():
+        lines.append(f"  all rates {100 * drop:2.0f} points lower  found in {chance:.0%}")
+    lines.append(f"  to find {estimate.target * 100:.0f} points in 80%: {_effort(estimate)}")
     lines.append(f"  a gated run takes {_cost(estimate, parallel)}")
     return lines
 
 
 def _effort(estimate: PowerEstimate) -> str:
-    effort = estimate.to_detect_target
-    if effort.cases == 0:
+    cases = estimate.to_detect_target.cases
+    if cases == 0:
         return "no change needed"
-    ways = []
-    if effort.repeats is not None:
-        ways.append(f"run each case {plural(effort.repeats, 'time')}")
-    if effort.cases is not None:
-        ways.append(f"add {plural(effort.cases, 'case')} like these")
-    return ", or ".join(ways) or "record more trials first: the baseline is too uncertain"
+    if cases is not None:
+        return f"add about {plural(cases, 'case')} like these"
+    return "not even with 800 cases like these" + ("" if estimate.against else "; try --against, or record more trials")
 
 
 def _cost(estimate: PowerEstimate, parallel: int) -> str:

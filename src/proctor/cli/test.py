@@ -163,7 +163,7 @@ class TestOptions:
                     raise UsageError(f"--{name.replace('_', '-')} needs --gate")
             return None
         for name in ("repeat", "reuse"):
-            if getattr(self, name) and not self.plan:
+            if getattr(self, name):
                 raise UsageError(f"--gate and --{name} cannot be combined: the gate chooses the trials itself")
         default = GateSettings()
         return GateSettings(
@@ -486,7 +486,7 @@ def _plan(options: TestOptions, request: RunRequest) -> int:
     # Imported here, because the statistics of the gate take a tenth of the time of a short run to import.
     from proctor.cli.plan import PlanRequest, drop_to_detect, plan_gated_run
 
-    plan = PlanRequest(request, options.repeat or 1, drop_to_detect(options.detect, options.see))
+    plan = PlanRequest(request, drop_to_detect(options.detect, options.see))
     plan_gated_run(plan, options.reports.get("json"))
     return 0
 
