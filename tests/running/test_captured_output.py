@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import builtins
+import getpass
 import io
 import logging
 import os
@@ -100,9 +102,13 @@ def test_a_stream_that_somebody_took_before_the_run_is_captured_too(capsys: pyte
 
 
 def test_the_streams_are_the_same_after_a_run(capsys: pytest.CaptureFixture[str]) -> None:
-    before = (sys.stdout, sys.stderr, sys.stdin, sys.breakpointhook, logging.basicConfig, list(logging.root.handlers))
+    def parts() -> list[Any]:
+        streams = [sys.stdout, sys.stderr, sys.stdin, list(logging.root.handlers)]
+        return [*streams, sys.breakpointhook, logging.basicConfig, builtins.input, getpass.getpass]
+
+    before = parts()
     run(suite([case("a")]), agent=printing)
-    after = (sys.stdout, sys.stderr, sys.stdin, sys.breakpointhook, logging.basicConfig, list(logging.root.handlers))
+    after = parts()
 
     assert after == before
     assert "write" not in vars(sys.stdout) and "write" not in vars(sys.stdout.buffer)
@@ -176,9 +182,14 @@ def _loops(question: str) -> str:
     return "".join(sys.stdin)
 
 
+def _wants_password(question: str) -> str:
+    return getpass.getpass()
+
+
 @pytest.mark.parametrize(
     ("agent", "words"),
     [
+        (_wants_password, ["asked for keyboard input at test_captured_output.py:", "getpass.getpass()"]),
         (_asks, ["asked for keyboard input at test_captured_output.py:", 'input("Your name? ")']),
         (_reads, ["asked for keyboard input at test_captured_output.py:", "sys.stdin.read()"]),
         (_loops, ["asked for keyboard input at test_captured_output.py:"]),
@@ -194,6 +205,14 @@ def test_an_agent_that_waits_for_a_person_is_an_error_that_says_where(
     assert trial.outcome is Outcome.ERROR
     assert all(word in trial.end_reason for word in words), trial.end_reason
     assert "-s" in trial.end_reason
+
+
+def test_the_input_of_a_notebook_is_not_asked_either(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(builtins, "input", lambda *_: "from the box of the notebook")
+    trial = only(run(suite([case("a")]), agent=_asks))
+    assert trial.outcome is Outcome.ERROR
+    assert "asked for keyboard input" in trial.end_reason
+    assert trial.captured.stdout == "Your name? "
 
 
 def test_an_agent_that_goes_on_without_its_input_is_scored_with_a_warning() -> None:

@@ -12,7 +12,8 @@ replaced (`write`, `flush`, `isatty`, and `write` of the binary stream below), a
 
 Log records are captured by a handler of the root logger, unless another handler writes them to a captured stream, where
 they would appear again. `input()` cannot be answered during a test, so reading standard input raises an exception that
-says where. The same goes for `breakpoint()`. With `live` everything is shown as well, and input is allowed.
+says where. `input` itself is replaced too, since notebooks have their own, and so are `getpass`, which reads from the
+terminal whatever standard input is, and `breakpoint()`. With `live` everything is shown as well, and input is allowed.
 
 What goes past Python is not captured: C code that writes to file descriptor 1, and programs that the agent starts
 without a pipe. Only a process per trial (`--isolate`) can tell to which trial that belongs.
@@ -20,8 +21,10 @@ without a pipe. Only a process per trial (`--isolate`) can tell to which trial t
 
 from __future__ import annotations
 
+import builtins
 import codecs
 import functools
+import getpass
 import io
 import linecache
 import logging
@@ -77,8 +80,8 @@ class InputUnavailable(AgentRaised):
 
     def __init__(self, action: str, place: str) -> None:
         super().__init__(
-            f"{action}{place}, and nobody can answer during a test; pass the value in the case, or run with -s to "
-            "answer at the terminal",
+            f"{action}{place}, and nobody can answer during a test; pass the value in the case, or run with -s "
+            "(in Python: capture=False) to answer it yourself",
             diagnosis=Diagnosis(FailureKind.INFRASTRUCTURE, f"the agent {action}{place}", lasting=True, decided=True),
         )
 
@@ -267,6 +270,8 @@ def route_output(*, live: bool = False) -> Iterator[None]:
         _route_streams()
         if _USERS == 1:
             _CHANGES.enter_context(_refused_stdin())
+            _CHANGES.enter_context(_replaced_methods(builtins, {"input": functools.partial(_input, builtins.input)}))
+            _CHANGES.enter_context(_replaced_methods(getpass, {"getpass": functools.partial(_input, getpass.getpass)}))
             if not live:  # a debugger stops in the function that called the hook, which would be ours
                 _CHANGES.enter_context(_refused_breakpoints())
             _CHANGES.enter_context(_captured_logs())
@@ -365,6 +370,15 @@ def _not_captured() -> Iterator[None]:
 
 
 # Reading
+
+
+def _input(original: Callable[..., str], *arguments: Any, **options: Any) -> str:
+    capture = current_capture()
+    if capture is not None and not capture.live:
+        if arguments:
+            capture.add("stdout", str(arguments[0]))
+        capture.refuse("asked for keyboard input")
+    return original(*arguments, **options)
 
 
 class _Stdin:
