@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 
 import pytest
 from reporting_samples import FAILED, PASSED, PENDING, make_run, report, score, trial
 
+from proctor.reporting import json_report
 from proctor.reporting.html import report_page
 from proctor.reporting.html.notebook import run_html
 from proctor.reporting.markdown import report as markdown_report
@@ -85,6 +87,13 @@ def test_a_run_that_is_not_stored_names_no_command_that_could_not_find_it() -> N
     pending = pending_cases(run, verdict(run))
     assert pending is not None
     assert pending.commands == [("let a model judge it", 'run.rescore(judge="PROVIDER:MODEL")')]
+
+
+def test_the_json_report_has_the_next_command_too() -> None:
+    data = json.loads(report(json_report, waiting_run()))
+    assert data["pending"]["commands"] == [COMMAND]
+    assert data["pending"]["reasons"] == [f"26 cases: {WAITS}"]
+    assert len(data["pending"]["cases"]) == 26
 
 
 def test_a_run_without_pending_cases_says_nothing_about_them() -> None:

@@ -11,6 +11,7 @@ from proctor.base.json_data import Json, to_json
 from proctor.cases.formats.native.writer import write_case
 from proctor.reporting.arms_report import agents_data, arms_data
 from proctor.reporting.failing_cases import failures
+from proctor.reporting.pending_cases import pending_cases
 from proctor.results.gate_result import gate_to_json
 from proctor.results.judge_calibration import review_calibrations, uncalibrated_judges
 from proctor.results.judge_usage import summary_to_json
@@ -30,6 +31,9 @@ def write(run: Run, verdict: RunVerdict, out: TextIO) -> None:
     head: dict[str, Json] = {"schema": SCHEMA, "run": run_data(run), "verdict": verdict_data(verdict), "suites": suites}
     if verdict.outcome is not Outcome.PASSED or any(verdict.counts[bad] for bad in (Outcome.FAILED, Outcome.ERROR)):
         head["failures"] = failures(run, verdict)
+    if (pending := pending_cases(run, verdict)) is not None:
+        commands = [command for _, command in pending.commands]
+        head["pending"] = {"cases": list(pending.names), "reasons": list(pending.reasons), "commands": commands}
     if run.gate is not None:
         head["gate"] = gate_to_json(run.gate)
     if run.compares_agents:
