@@ -6,6 +6,7 @@ import io
 import json
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import jsonschema_rs
 import pytest
@@ -15,6 +16,7 @@ import proctor as package
 from proctor.agents.reply import Reply, Usage
 from proctor.cases.suite import Case, Suite
 from proctor.reporting.arms_report import print_arms
+from proctor.reporting.build_findings import findings
 from proctor.reporting.reporters import write_reports
 from proctor.reporting.terminal.screen import StreamScreen
 from proctor.results.run import Run
@@ -108,3 +110,21 @@ def test_a_run_without_arms_has_no_such_page(store: Path) -> None:
     ordinary = Suite("desk", [Case("hi", "hi")]).run(lambda question: question, store=store)
     with serve_viewer(store) as client:
         assert client.get(f"/runs/{ordinary.id}/arms").status_code == 404
+
+
+@pytest.mark.parametrize(("last", "failures"), [("good", 0), ("bad", 2)])
+def test_only_the_arm_that_decides_fails_a_build(last: str, failures: int, tmp_path: Path) -> None:
+    arms = {"good": answer("", 0.0), "bad": answer("no", 0.0)}
+    ordered = {name: arms[name] for name in sorted(arms, key=lambda name: name == last)}
+    run = Suite("desk", [Case("a", "a"), Case("b", "b")]).run(arms=ordered)
+    write_reports(run, run.verdict, {"junit": str(tmp_path / "junit.xml")})
+    suites = ElementTree.parse(tmp_path / "junit.xml").getroot()
+    assert len(suites.findall(".//failure")) == failures == sum(int(item.attrib["failures"]) for item in suites)
+    skipped = [item.attrib["message"] for item in suites.findall(".//skipped")]
+    assert [message.startswith("for comparison: failed: ") for message in skipped] == [True] * (2 - failures)
+    assert sum(int(item.attrib["skipped"]) for item in suites) == 2 - failures
+    assert [item.suite for item in findings(run, run.verdict, {})] == ["desk [bad]"] * failures
+
+
+def test_the_head_names_the_suite_once_and_its_arms(run: Run) -> None:
+    assert str(run).startswith("desk: 8 cases, 16 trials, arms old, new\n")

@@ -23,7 +23,7 @@ from proctor.reporting.wording import plural
 from proctor.results.gate_result import CaseStatus, GatedCaseResult, GateResult, GateVerdict
 from proctor.results.run import Run
 from proctor.results.score import Outcome
-from proctor.results.verdict import RunVerdict, expired_quarantine_text
+from proctor.results.verdict import RunVerdict, deciding_suites, expired_quarantine_text
 
 MAX_GATE_CASES = 30
 STATUS_LABELS = {
@@ -215,12 +215,17 @@ def findings(run: Run, verdict: RunVerdict, environ: Mapping[str, str]) -> list[
 
 
 def _failing_cases(run: Run, verdict: RunVerdict) -> dict[tuple[str, str], tuple[Outcome, bool]]:
-    """By suite and id: the outcome, and whether the suite is red for it."""
+    """By suite and id: the outcome, and whether the suite is red for it.
+
+    Cases of arms that are there for comparison are no findings, unless such an arm is why the run has no verdict.
+    """
+    is_error = verdict.outcome is Outcome.ERROR
+    deciding = {info.name for info in run.suites} if is_error else deciding_suites(run.suites)
     return {
         (suite.name, case.case_id): (case.outcome, suite.outcome is not Outcome.PASSED)
         for suite in verdict.suites
         for case in suite.cases
-        if case.outcome in (Outcome.FAILED, Outcome.ERROR) and not case.quarantined
+        if case.outcome in (Outcome.FAILED, Outcome.ERROR) and not case.quarantined and suite.name in deciding
     }
 
 

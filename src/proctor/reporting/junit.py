@@ -28,7 +28,7 @@ from proctor.results.run import Run
 from proctor.results.score import Outcome
 from proctor.results.suite_info import SuiteInfo
 from proctor.results.trial import Trial
-from proctor.results.verdict import RunVerdict, SuiteVerdict
+from proctor.results.verdict import RunVerdict, SuiteVerdict, deciding_suites
 
 _ILLEGAL = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _TAGS = {Outcome.FAILED: "failure", Outcome.ERROR: "error", Outcome.SKIPPED: "skipped", Outcome.PENDING: "failure"}
@@ -39,12 +39,16 @@ def write(run: Run, verdict: RunVerdict, out: TextIO) -> None:
     """Write the report one trial at a time; the counts at the start come from the summaries."""
     out.write('<?xml version="1.0" encoding="UTF-8"?>\n<testsuites>\n')
     reasons = reasons_besides_cases(run, verdict, case_failed=_shows_failure(run, verdict))
+    deciding = _suites_with_failures(run, verdict)
     for index, (info, suite_verdict, trials) in enumerate(suites_with_trials(run, verdict)):
         besides = [(case_id, reason) for (suite, case_id), reason in reasons.items() if suite == info.name]
-        _open_suite(run, info, suite_verdict, index, len(besides), out)
+        _open_suite(run, info, suite_verdict, index, len(besides), out, is_compared=info.name not in deciding)
         passed = _passed_case_ids(suite_verdict)
         printed: list[str] = []
         for trial in trials:
+            if info.name not in deciding and trial.outcome in _TAGS:
+                _write_compared(trial, out)
+                continue
             _write_trial(trial, out, printed, passes=_counts_as_passed(trial.outcome, trial.case.id, passed))
         for case_id, reason in besides:
             _write_failure(info, f"quarantine of {case_id}" if case_id else "verdict", reason, out)
@@ -52,18 +56,38 @@ def write(run: Run, verdict: RunVerdict, out: TextIO) -> None:
     out.write("</testsuites>\n")
 
 
+def _suites_with_failures(run: Run, verdict: RunVerdict) -> set[str]:
+    """The suites whose trials may fail the build: not those of arms that are there for comparison.
+
+    If such an arm has no result at all, that is why the run has no verdict, and its errors are shown.
+    """
+    if verdict.outcome is Outcome.ERROR:
+        return {info.name for info in run.suites}
+    return deciding_suites(run.suites)
+
+
 def _shows_failure(run: Run, verdict: RunVerdict) -> bool:
     """Whether the testcase of a trial shows a failure, other than those of quarantined cases."""
+    deciding = _suites_with_failures(run, verdict)
     shown = {
         (suite.name, case.case_id)
         for suite in verdict.suites
         for case in suite.cases
-        if case.outcome is not Outcome.PASSED and not case.quarantined
+        if case.outcome is not Outcome.PASSED and not case.quarantined and suite.name in deciding
     }
     return any(item.outcome is Outcome.FAILED and (item.suite, item.case_id) in shown for item in run.summaries)
 
 
-def _open_suite(run: Run, info: SuiteInfo, suite_verdict: SuiteVerdict, index: int, besides: int, out: TextIO) -> None:
+def _open_suite(
+    run: Run,
+    info: SuiteInfo,
+    suite_verdict: SuiteVerdict,
+    index: int,
+    besides: int,
+    out: TextIO,
+    *,
+    is_compared: bool = False,
+) -> None:
     _, milliseconds = suite_counts(run, info.name)
     passed = _passed_case_ids(suite_verdict)
     counts = Counter(
@@ -71,6 +95,9 @@ def _open_suite(run: Run, info: SuiteInfo, suite_verdict: SuiteVerdict, index: i
         for summary in run.summaries
         if summary.suite == info.name
     )
+    if is_compared:
+        passes = counts[Outcome.PASSED]
+        counts = Counter({Outcome.PASSED: passes, Outcome.SKIPPED: counts.total() - passes})
     attributes = {
         "id": str(index),
         "package": _name(shown_path(info.path) if info.path else info.name),
@@ -150,6 +177,18 @@ def _write_trial(trial: Trial, out: TextIO, printed: list[str], *, passes: bool)
         )
         out.write(f"      <{tag}{_attributes(inner)}>{_escape(as_text(explain(trial)))}</{tag}>\n")
     out.write("    </testcase>\n")
+
+
+def _write_compared(trial: Trial, out: TextIO) -> None:
+    """Write a trial of an arm that is there for comparison: whatever its outcome, it does not fail the build."""
+    attributes = {
+        "name": _name(trial_name(trial.case.id, trial.number)),
+        "classname": _name(trial.suite),
+        "time": _seconds(trial.duration_ms),
+    }
+    parts = [part for part in ("for comparison", trial.outcome.value, headline_reason(trial)) if part]
+    inner = _attributes({"message": ": ".join(parts)})
+    out.write(f"    <testcase{_attributes(attributes)}>\n      <skipped{inner}/>\n    </testcase>\n")
 
 
 def _write_failure(info: SuiteInfo, name: str, reason: str, out: TextIO) -> None:

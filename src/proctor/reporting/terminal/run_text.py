@@ -51,15 +51,21 @@ def print_start(screen: Screen, run: Run, planned: int, stored: int) -> None:
     `planned` is the number of trials, `stored` how many of them a resumed run has already.
     """
     suites = [info for info in run.suites if info.planned]
-    title = suites[0].name if len(suites) == 1 else plural(len(suites), "suite")
+    sources = dict.fromkeys(info.source or info.name for info in suites)
+    arms = dict.fromkeys(info.arm for info in suites if info.arm)
+    title = next(iter(sources)) if len(sources) == 1 else plural(len(sources), "suite")
     agents = list(dict.fromkeys(info.agent for info in suites if info.agent))
     if len(suites) == 1 and suites[0].reference:
         agents = [suites[0].reference]
     cases = len(run.planned_trials) + max(0, planned - sum(run.planned_trials.values()))
+    if len(arms) > 1:  # each case is planned once per arm
+        cases //= len(arms)
     parts = [plural(cases, "case")]
-    if run.planned_trials or stored:
+    if run.planned_trials or stored or len(arms) > 1:
         parts.append(plural(planned, "trial") + (f" ({stored:,} already stored)" if stored else ""))
-    if agents:
+    if len(arms) > 1:
+        parts.append(f"arms {', '.join(arms)}")
+    elif agents:
         parts.append(f"agent {agents[0]}" if len(agents) == 1 else f"{len(agents)} agents")
     if run.configured_judge:
         parts.append(judge_title(run.configured_judge))
