@@ -89,6 +89,10 @@ MISLEADING = [
     ("The law was passed by the lower house in 2020.", "The law was passed in 2020."),
     ("The project was approved for 2026.", "The project was approved."),
     ("The lift is off while the lamp is red.", "The lift is off."),
+    ("Overtime is paid at 150% on Sundays.", "Overtime is paid at 150%."),
+    ("The wrong answer is: bats are blind.", "Bats are blind."),
+    ("The shop sells bread, but this is no longer true.", "The shop sells bread."),
+    ("The shop sells bread? No.", "The shop sells bread."),
     ('{"user": "eva", "manager": "tom", "team": "red"}', "eva is the manager of tom."),
     ('{"order": "A-1", "shipping": {"status": "sent"}, "payment": {"status": "open"}}', "A-1 is open."),
 ]

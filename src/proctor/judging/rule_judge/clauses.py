@@ -47,7 +47,7 @@ def is_limited(tokens: Sequence[Token]) -> bool:
     )
 
 
-_LIMITING = ATTRIBUTIONS | {"not-only", "only", "both", "either"}
+_LIMITING = ATTRIBUTIONS | {"not-only", ":"}
 
 
 def forms(tokens: Tokens) -> list[Tokens]:

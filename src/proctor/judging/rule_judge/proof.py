@@ -51,7 +51,8 @@ def read_sources(passages: tuple[str, ...], claims: tuple[str, ...] = ()) -> tup
     """The sentences of passages. The claims tell which words are names, and which currency is meant."""
     names = names_in([*passages, *claims])
     split = [split_passage(passage) for passage in passages]
-    prose = [[(text, text) for text in split_statements(passage)] for _, texts in split for passage in texts]
+    statements = [split_statements(passage) for _, texts in split for passage in texts]
+    prose = [[(text, text) for text in texts if not text.rstrip(" \"'”)").endswith("?")] for texts in statements]
     data = list(sentences([record for records, _ in split for record in records], claims))
     return tuple(
         Source(quote, read(text, names), place == 0, is_data=group is data)
