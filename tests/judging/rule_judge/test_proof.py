@@ -90,6 +90,8 @@ MISLEADING = [
     ("The project was approved for 2026.", "The project was approved."),
     ("The lift is off while the lamp is red.", "The lift is off."),
     ("Overtime is paid at 150% on Sundays.", "Overtime is paid at 150%."),
+    ("The museum is open and free on Sundays.", "The museum is open."),
+    ("Dogs are allowed, and cats are allowed, but only in cages.", "Cats are allowed."),
     ("The wrong answer is: bats are blind.", "Bats are blind."),
     ("The shop sells bread, but this is no longer true.", "The shop sells bread."),
     ("The shop sells bread? No.", "The shop sells bread."),
@@ -115,6 +117,14 @@ def test_a_claim_that_keeps_the_words_and_says_more_does_not_pass(passage: str, 
 )
 def test_the_same_amount_in_another_notation_does_not_fail(passage: str, claim: str) -> None:
     assert answer(claim, passage) != "contradicted"
+
+
+def test_another_record_than_the_claims_does_not_contradict_it() -> None:
+    document = json.dumps(
+        {"user": {"name": "Eva", "address": {"city": "Ulm"}}, "seller": {"name": "Jo", "city": "Bonn"}}
+    )
+    assert answer("The city of Eva is Ulm.", document) != "contradicted"
+    assert answer("The city of Max is Bonn.", document) != "contradicted"
 
 
 def test_a_table_with_commas_is_read_like_one_with_bars() -> None:

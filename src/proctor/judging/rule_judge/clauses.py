@@ -11,7 +11,16 @@ from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
 
-from proctor.judging.rule_judge.lexicon import ATTRIBUTIONS, COST, HARMLESS, PREPOSITIONS, PRONOUNS, SPLITTERS, VERBS
+from proctor.judging.rule_judge.lexicon import (
+    ATTRIBUTIONS,
+    CONDITIONS,
+    COST,
+    HARMLESS,
+    PREPOSITIONS,
+    PRONOUNS,
+    SPLITTERS,
+    VERBS,
+)
 from proctor.judging.rule_judge.reading import Token, Tokens
 
 _COPULAS = ("be", "was")
@@ -42,12 +51,10 @@ def without_marks(tokens: Sequence[Token]) -> Tokens:
 
 def is_limited(tokens: Sequence[Token]) -> bool:
     """Whether parts of the sentence are not stated on their own: conditions, alternatives, reported speech."""
-    return any(
-        token.kind == "condition" or token.key in _LIMITING or token.text.lower() in _LIMITING for token in tokens
-    )
+    return any(token.key in _LIMITING or token.text.lower() in _LIMITING for token in tokens)
 
 
-_LIMITING = ATTRIBUTIONS | {"not-only", ":"}
+_LIMITING = ATTRIBUTIONS | CONDITIONS | {"not-only", ":"}
 
 
 def forms(tokens: Tokens) -> list[Tokens]:
@@ -155,8 +162,6 @@ def _is_free(joint: str, part: Tokens) -> bool:
     """Whether a part does not limit what comes before it: `open, but only for members` is not `open`."""
     if part[0].kind == "negation":  # `waterproof but not windproof`, but not `open, not on Sundays`
         return part[1:2] != () and part[1].key not in PREPOSITIONS
-    return (
-        joint == "and"
-        or part[0].key in ("which", "who", "whose")
-        or part[0].text.lower() in ("including", "especially")
-    )
+    if joint == "and":  # `open on Mondays and on holidays`, but not `open and free on Sundays`
+        return part[0].key in PREPOSITIONS or not any(token.key in PREPOSITIONS for token in part)
+    return part[0].key in ("which", "who", "whose") or part[0].text.lower() in ("including", "especially")
