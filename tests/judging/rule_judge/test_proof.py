@@ -109,13 +109,15 @@ def test_a_claim_that_keeps_the_words_and_says_more_does_not_pass(passage: str, 
     ("passage", "claim"),
     [
         ("The post pays 48,000 pounds a year.", "The post pays £48,000 a year."),
+        ("The population is 1,234,567.", "The population is 1.2 million."),
+        ('{"temp_c": 9.4}', "The temp is about 9 °C."),
         (
             "Solar power provides a third of the town's electricity.",
             "Solar power provides one third of the town's electricity.",
         ),
     ],
 )
-def test_the_same_amount_in_another_notation_does_not_fail(passage: str, claim: str) -> None:
+def test_the_same_amount_rounded_or_in_another_notation_does_not_fail(passage: str, claim: str) -> None:
     assert answer(claim, passage) != "contradicted"
 
 

@@ -84,9 +84,11 @@ def conflicts(claim: Value, source: Value) -> bool:
     if claim.kind == "number" and claim.unit != source.unit:
         is_one_dimension = {claim.unit, source.unit} <= MONEY or {claim.unit, source.unit} == {"time", "calendar"}
         return bool(claim.unit and source.unit) and (claim.amount == source.amount or is_one_dimension)
-    # 10 miles are 16.1 km, which people write as 16 km, or as 15.
+    # 10 miles are 16.1 km, which people write as 16 km, or as 15; 1,234,567 is 1.2 million.
     is_near = abs(claim.base - source.base) <= 0.05 * max(abs(claim.base), abs(source.base))
-    return not (claim.kind == "number" and claim.size != source.size and is_near)
+    digits = len(f"{claim.amount:.15g}".replace(".", "").strip("-0"))
+    is_rounded = float(f"{source.base / claim.size:.{max(digits, 1)}g}") == claim.amount
+    return not (claim.kind == "number" and is_near and (claim.size != source.size or is_rounded))
 
 
 def _slack(claim: Value, source: Value) -> float:
