@@ -126,6 +126,8 @@ def test_retrieval_is_judged_too() -> None:
     assert judged(ContextRelevancy(), seen("x", question=question, retrieval_context=passages)).score == 1
     assert judged(ContextEntityRecall(), seen("x", "The Harbour Museum costs 12 euros.")).score == 1
     assert judged(ContextEntityRecall(), seen("x", "Das Louvre costs 99 euros.")).score == 0
+    rows = ('[{"name": "Lena", "salary": "4200 euros"}, {"name": "Marco", "salary": "5100 euros"}]',)
+    assert judged(ContextEntityRecall(), seen("x", "She gets 5100 euros.", retrieval_context=rows)).score == 1
 
 
 @pytest.mark.parametrize(

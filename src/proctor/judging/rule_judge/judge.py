@@ -29,7 +29,7 @@ from proctor.judging.judge import (
 )
 from proctor.judging.rule_judge.agreement import compare_answers
 from proctor.judging.rule_judge.claims import makes_claim, split_statements
-from proctor.judging.rule_judge.proof import Verdict, judge_claims, read_sources
+from proctor.judging.rule_judge.proof import Verdict, judge_claims
 from proctor.judging.rule_judge.reading import matches, names_in, read
 from proctor.judging.rule_judge.relevance import relevances
 
@@ -167,9 +167,10 @@ def relevant_sentences(material: Material) -> Reply:
 def named_entities(material: Material) -> Reply:
     """An entity of the expected answer is found if a passage has it, and missing if no word of it is in any."""
     passages, expected = _texts(material, "passage"), _text(material, "expected")
-    said = [token for source in read_sources(tuple(passages), (expected,)) for token in source.tokens]
+    names = names_in([expected, *passages])
+    said = [token for passage in passages for text in split_statements(passage) for token in read(text, names)]
     words = {word for token in said for word in token.text.lower().split()}
-    tokens = [token for text in split_statements(expected) for token in read(text, names_in([expected, *passages]))]
+    tokens = [token for text in split_statements(expected) for token in read(text, names)]
     entities = {token.key: token for token in tokens if token.value is not None or token.kind == "name"}
     reply = []
     for entity in entities.values():

@@ -17,6 +17,7 @@ from typing import Any
 
 from proctor.judging.rule_judge.claims import PAIR
 from proctor.judging.rule_judge.lexicon import UNITS
+from proctor.judging.rule_judge.reading import fold
 from proctor.judging.rule_judge.values import MONEY, find_values
 
 _NAMING = re.compile(r"(?:^|_)(?:id|name|title|number|order|city|user|customer|product|item|sku|code|service)$", re.I)
@@ -146,13 +147,14 @@ def _scalars(value: Mapping[str, Any], outer: str, has_name: bool) -> Iterator[t
 def sentences(records: Sequence[Record], claims: Sequence[str]) -> Iterator[tuple[str, str]]:
     """What the records say: the label and value as a quote, and each sentence that people write for it.
 
-    Amounts without a currency get that of the claims.
+    Only of records that the claims name. Amounts without a currency get that of the claims.
     """
     counts = Counter(record.names for record in records)
     labels = Counter(_split_label(label)[0] for record in records for label, _ in record.fields)
+    said = fold(" ".join(claims)).casefold()
     money = {value.unit for claim in claims for value in find_values(claim)} & MONEY
     for record in records:
-        names = record.names if counts[record.names] == 1 else ()
+        names = [name for name in record.names if counts[record.names] == 1 and fold(name).casefold() in said]
         for label, value in record.fields:
             words, unit = _split_label(label)
             if not unit and len(money) == 1 and not _PRICES.isdisjoint(words.split()):
