@@ -129,6 +129,12 @@ def test_another_record_than_the_claims_does_not_contradict_it() -> None:
     assert answer("The city of Max is Bonn.", document) != "contradicted"
 
 
+def test_the_period_in_a_heading_belongs_to_the_value() -> None:
+    table = "| Plan | Price/month |\n|---|---|\n| Solo | $9 |\n| Team | $29 |"
+    assert answer("Solo costs $9 per month.", table) == "supported"
+    assert answer("Solo is $9 per year.", table) == "contradicted"
+
+
 def test_a_table_with_commas_is_read_like_one_with_bars() -> None:
     table = "Model,Colour,Price\nLark,green,240 EUR\nWren,blue,310 EUR"
     assert answer("The Wren costs 310 EUR.", table) == "supported"

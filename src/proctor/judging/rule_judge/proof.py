@@ -165,7 +165,7 @@ def _compare(claim: Tokens, source: Tokens, place: int, sources: Sequence[Source
         ours, theirs = differences[0]
         is_other_thing = ours.kind == "id" and ours in subject(claim)
         if sources[place].is_data:  # another record than the claim's
-            is_other_thing = theirs.text.split()[0] not in sources[place].text.partition(": ")[2]
+            is_other_thing = theirs.text.split()[0] not in sources[place].text
         if not is_other_thing and not _is_elsewhere(ours, claim, sources):
             reason = f"it says “{ours.text}” instead of “{theirs.text}”"
     elif len(differences) == 2 and all(excludes(*each) for each in differences) and _are_exchanged(*differences):

@@ -87,8 +87,8 @@ def _names(kind: str, name: str) -> tuple[str, ...]:
 
 
 def _words(key: str) -> str:
-    """A key as words: `orderTotal` and `order_total` are "order total"."""
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", re.sub(r"[_-]", " ", key)).lower()
+    """A key as words: `orderTotal` and `order_total` are "order total", `Price/month` is "price per month"."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", re.sub(r"[_-]", " ", key).replace("/", " per ")).lower()
 
 
 def _texts(value: Any, depth: int) -> Iterator[str]:
@@ -160,14 +160,18 @@ def sentences(records: Sequence[Record], claims: Sequence[str]) -> Iterator[tupl
             if not unit and len(money) == 1 and not _PRICES.isdisjoint(words.split()):
                 unit = next(iter(money))
             full = f"{value} {unit}" if re.fullmatch(r"-?\d+(?:[.,]\d+)*", value.strip()) else value
-            for sentence in _field_sentences(names, words, full, labels[words] == 1):
+            noun, _, period = words.partition(" per ")
+            full += f" per {period}" if period else ""
+            for sentence in _field_sentences(names, noun, full, labels[words] == 1):
                 yield f"{words}: {value}", sentence
 
 
 def _split_label(label: str) -> tuple[str, str]:
     """The words of a label and the unit in it: `temp_c`, `Weight (kg)`."""
     *words, last = re.findall(r"[^\W\d_]+|\d+|[€$£%]", _words(label)) or [""]
-    unit = {"c": "°C", "f": "°F"}.get(last, last if last in "€$£%" or (last in UNITS and words) else "")
+    unit = {"c": "°C", "f": "°F"}.get(
+        last, last if last in "€$£%" or (last in UNITS and words and words[-1] != "per") else ""
+    )
     return " ".join(words if unit and words else (*words, last)), unit
 
 
