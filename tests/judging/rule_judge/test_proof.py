@@ -129,6 +129,12 @@ def test_another_record_than_the_claims_does_not_contradict_it() -> None:
     assert answer("The city of Max is Bonn.", document) != "contradicted"
 
 
+def test_data_may_write_a_percentage_as_a_share() -> None:
+    document = '{"kind": "fixed", "rate": 0.05, "version": "1.2.3"}'
+    assert answer("The fixed rate is 5%.", document) == "supported"
+    assert answer("The fixed rate is 6%.", document) == "contradicted"
+
+
 def test_the_period_in_a_heading_belongs_to_the_value() -> None:
     table = "| Plan | Price/month |\n|---|---|\n| Solo | $9 |\n| Team | $29 |"
     assert answer("Solo costs $9 per month.", table) == "supported"

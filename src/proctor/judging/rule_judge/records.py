@@ -20,7 +20,9 @@ from proctor.judging.rule_judge.lexicon import UNITS
 from proctor.judging.rule_judge.reading import fold
 from proctor.judging.rule_judge.values import MONEY, find_values
 
-_NAMING = re.compile(r"(?:^|_)(?:id|name|title|number|order|city|user|customer|product|item|sku|code|service)$", re.I)
+_NAMING = re.compile(
+    r"(?:^|_)(?:id|name|title|number|order|city|user|customer|product|item|sku|code|service|kind|type)$", re.I
+)
 """Keys whose value names an object."""
 _STATES = frozenset("status state condition availability stage".split())
 """Labels that a sentence leaves out: `the order is delayed` gives its status."""
@@ -147,7 +149,7 @@ def _scalars(value: Mapping[str, Any], outer: str, has_name: bool) -> Iterator[t
 def sentences(records: Sequence[Record], claims: Sequence[str]) -> Iterator[tuple[str, str]]:
     """What the records say: the label and value as a quote, and each sentence that people write for it.
 
-    Only of records that the claims name. Amounts without a currency get that of the claims.
+    Only of records that the claims name. Amounts get the currency of the claims, and 0.05 is 5% if they have one.
     """
     counts = Counter(record.names for record in records)
     labels = Counter(_split_label(label)[0] for record in records for label, _ in record.fields)
@@ -159,6 +161,8 @@ def sentences(records: Sequence[Record], claims: Sequence[str]) -> Iterator[tupl
             words, unit = _split_label(label)
             if not unit and len(money) == 1 and not _PRICES.isdisjoint(words.split()):
                 unit = next(iter(money))
+            if not unit and "%" in said and re.fullmatch(r"-?0\.\d+", value.strip()):
+                value = f"{float(value) * 100:g}%"
             full = f"{value} {unit}" if re.fullmatch(r"-?\d+(?:[.,]\d+)*", value.strip()) else value
             noun, _, period = words.partition(" per ")
             full += f" per {period}" if period else ""
