@@ -303,9 +303,7 @@ def test_an_application_that_cannot_be_set_up_is_an_error_of_every_input_that_ne
     bare = Evaluable(eval_input=[NamedData("q", 1)])
     error = failure([0, 1], [score], Broken("setup").kind(), evaluables=[ready, bare])
     assert error.results[0][0].score == 0.0
-    assert "input 2 (1): the agent App could not start: AgentFailed: App.setup() raised OSError: no database" in str(
-        error
-    )
+    assert "input 2 (1): the agent App could not start: App.setup() raised OSError: no database" in str(error)
 
 
 def test_an_application_that_cannot_be_torn_down_loses_no_results_and_does_not_pass() -> None:
