@@ -63,9 +63,9 @@ def project(project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ("file", "name"),
     [needing("pixie", "pixie.json", "ClosedQA"), ("native.json", "GEval"), needing("adk", "d.test.json", "Safety")],
 )
-def test_it_is_an_error_that_says_what_to_write(proctor: Command, project: Path, file: str, name: str) -> None:
+def test_it_is_pending_and_says_what_to_write(proctor: Command, project: Path, file: str, name: str) -> None:
     ended = proctor("test", file, "--agent", "app.py:app")
-    assert ended.code == 4
+    assert ended.code == 3
     assert "needs a model; name one with --judge provider:model" in " ".join((ended.out + ended.err).split())
     assert f"{name}" in (ended.out + ended.err)
 
@@ -76,7 +76,7 @@ def test_a_key_that_is_set_is_named_with_what_to_write(
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
     ended = proctor("test", "pixie.json")
-    assert ended.code == 4
+    assert ended.code == 3
     said = " ".join((ended.out + ended.err).split())
     assert "ClosedQA needs a model; name one with --judge openai:gpt-5-mini (OPENAI_API_KEY is set)" in said
     assert "sk-secret" not in said
