@@ -274,6 +274,7 @@ def test_what_was_recorded_on_the_worker_comes_back_with_the_reply(many: tuple[R
     for trial in trials_of(many):
         for reply in trial.replies:
             assert [(call.name, call.result) for call in reply.tool_calls] == [("look", reply.text + "!")]
+        assert trial.captured.stdout == "the agent prints\n" * len(trial.replies)
 
 
 def test_the_turns_of_a_conversation_are_held_in_one_session(many: tuple[Run, RunVerdict]) -> None:
