@@ -113,3 +113,27 @@ def test_the_size_and_time_limits_of_the_doctor_have_units(hint: Command) -> Non
     lines = [line.split() for line in hint("doctor").out.splitlines()]
     assert ["max_reply_bytes", "10", "MB", "default"] in lines
     assert ["timeout", "300", "s", "default"] in lines
+
+
+def test_the_usual_slips_of_a_first_suite_say_what_to_write(hint: Command, project: Path) -> None:
+    colon = "agent: app.py:agent\ncases:\n  - input: hi: there\n    expected: hi\n"
+    assert "a value with a colon and a space in it needs quotes" in hint("test", "suite.yaml", suite=colon).err
+    text = "agent: app.py:agent\ncases:\n  - hello\n"
+    assert 'must be an object, not text; write {input: "hello", expected: ...}' in hint("test", suite=text).err
+    tools = "agent: app.py:agent\ncases:\n  - {input: hi, expected: {tools: search}}\n"
+    assert "expected.tools must be a list, not text" in hint("test", "suite.yaml", suite=tools).err
+    file = SUITE.replace("app.py", "ap.py")
+    assert "ap.py; did you mean 'app.py'?" in hint("test", "suite.yaml", suite=file).err
+
+
+def test_a_package_that_is_not_installed_is_named_with_the_requirements_of_the_agent(
+    proctor: Command, project: Path
+) -> None:
+    (project / "made").mkdir()
+    (project / "made" / "app.py").write_text("import no_such_package\n")
+    (project / "made" / "suite.yaml").write_text(SUITE)
+    assert "install what it needs" not in proctor("test", "made").err
+    (project / "made" / "requirements.txt").write_text("no-such-package\n")
+    said = proctor("test", "made").err
+    assert "No module named 'no_such_package'; install what it needs: " in said
+    assert f"pip install -r {project / 'made' / 'requirements.txt'}" in said

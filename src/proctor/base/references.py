@@ -33,6 +33,7 @@ from typing import Any
 
 from proctor.base.documents import did_you_mean
 from proctor.base.errors import UsageError, one_line
+from proctor.base.installation import pip_command
 from proctor.base.python_source import parse_python
 
 _LOAD_LOCK = threading.RLock()
@@ -96,7 +97,9 @@ def find_file(where: str, base: Path | None) -> Path:
     for candidate in candidates:
         if candidate.is_file():
             return candidate.resolve()
-    raise UsageError(f"no file {where!r}; looked for " + ", ".join(str(candidate) for candidate in candidates))
+    near = [item.stem for place in candidates if place.parent.is_dir() for item in place.parent.glob("*.py")]
+    hint = did_you_mean(path.stem, near).replace("'?", ".py'?")
+    raise UsageError(f"no file {where!r}; looked for {', '.join(map(str, candidates))}{hint}")
 
 
 def _folders(base: Path | None) -> list[Path]:
@@ -141,7 +144,16 @@ def _unique_name(stem: str, path: Path) -> str:
 
 
 def _not_loaded(path: Path, error: BaseException) -> UsageError:
-    return UsageError(f"{path}{_line_in(path, error)} could not be loaded: {one_line(error)}{_import_hint(error)}")
+    hint = _import_hint(error) or _requirements_hint(path, error)
+    return UsageError(f"{path}{_line_in(path, error)} could not be loaded: {one_line(error)}{hint}")
+
+
+def _requirements_hint(path: Path, error: BaseException) -> str:
+    """How to install what a file imports, if a module is missing and a requirements file lies beside it."""
+    requirements = path.with_name("requirements.txt")
+    if not isinstance(error, ImportError) or not requirements.is_file():
+        return ""
+    return f"; install what it needs: {pip_command('-r', str(requirements))}"
 
 
 def _import_hint(error: BaseException) -> str:

@@ -48,6 +48,8 @@ def parse_yaml(path: Path, text: str) -> tuple[Json, Lines]:
         last_line = text.rstrip().count("\n")
         line = None if error.problem_mark is None else min(error.problem_mark.line, last_line) + 1
         message = _tab_problem(text, line) or ": ".join(part for part in (error.context, error.problem) if part)
+        if (error.problem or "").startswith("mapping values are not allowed"):
+            message += "; a value with a colon and a space in it needs quotes"
         problem = Problem(f"is not valid YAML: {message}", path, line)
     except RecursionError:
         problem = Problem("is nested too deeply to be read", path)

@@ -4,6 +4,7 @@ Lists of cases as test modules have them (`TEST_CASES`, with `expected_output_co
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import fields as dataclass_fields
 from dataclasses import replace
@@ -154,6 +155,11 @@ def read_case(document: Document, data: Json, pointer: Pointer, defaults: tuple[
     """One case; `defaults` are the suite's evaluators, which a case inherits, extends with `...`, or replaces.
 
     Its lists of evaluators are as the file has them; the plan completes them (`Suite.evaluators_of`)."""
+    if isinstance(data, str):
+        document.problem(
+            pointer, f"must be an object, not text; write {{input: {json.dumps(data[:40])}, expected: ...}}"
+        )
+        return Case(id=f"case-{int(pointer[-1]) + 1 if pointer else 1}", turns=())
     fields = Fields(document, data, pointer)
     if not fields.valid:
         return Case(id=f"case-{int(pointer[-1]) + 1 if pointer else 1}", turns=())
