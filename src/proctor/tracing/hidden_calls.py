@@ -8,8 +8,8 @@ Three things hint at calls that nobody saw:
   content of messages.
 - A marked tool was called from a thread that belongs to no trial.
 
-A span covers a request that was sent between its start and its end. Comparing the number of requests and spans would
-be wrong: a client sends a request again after a rate limit.
+A span covers a request that was sent between its start and its end, if it has the answer of the model. Comparing the
+number of requests and spans would be wrong: a client sends a request again after a rate limit.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from collections.abc import Collection, Iterable, Sequence
 from proctor.agents.reply import HiddenCalls
 from proctor.agents.turn_recorder import ModelRequest
 from proctor.tracing.instrumentation import install_advice
-from proctor.tracing.spans import AssistantMessage, LLMSpan, ObserveSpan, Span
+from proctor.tracing.spans import AssistantMessage, LLMSpan, ObserveSpan, Span, tool_calls_of
 
 MARK_TOOLS = "mark the tools with @proctor.tool"
 _CARRY_CONTEXT = "start such threads with contextvars.copy_context().run, or use a thread pool"
@@ -50,20 +50,22 @@ def hidden_calls(
             return HiddenCalls(reason, _CARRY_CONTEXT, visible)
         reason = f"the agent called a model {through}, which nothing observes"
         return HiddenCalls(reason, f"{advice}, or {MARK_TOOLS}" if advice else MARK_TOOLS, visible)
-    if any(map(_lacks_content, spans)) and not any(_is_tool(span) for span in spans) and not marked:
+    if any(map(_lacks_content, spans)) and not tool_calls_of(spans) and not marked:
         return HiddenCalls(
             "a span says that the model asked for tools, but not for which",
-            f"set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true, or {MARK_TOOLS}",
+            f"let the instrumentation write messages into its spans, install the one of OpenInference, or {MARK_TOOLS}",
             visible,
         )
     return None
 
 
-def _is_covered(request: ModelRequest, spans: Iterable[Span]) -> bool:
+def _is_covered(request: ModelRequest, spans: Sequence[Span]) -> bool:
+    """Whether a span tells what the model answered. Some clients report their calls without any messages."""
+    has_tools = any(isinstance(span, ObserveSpan) and span.kind == "tool" for span in spans)
     return any(
         span.started_at - _CLOCK_TOLERANCE <= request.sent_at <= span.ended_at + _CLOCK_TOLERANCE
         for span in spans
-        if isinstance(span, LLMSpan)
+        if isinstance(span, LLMSpan) and (span.output_messages or span.error_type or has_tools)
     )
 
 
@@ -76,7 +78,3 @@ def _lacks_content(span: Span) -> bool:
     if not isinstance(span, LLMSpan) or not _TOOL_REASONS.intersection(span.finish_reasons):
         return False
     return not any(isinstance(message, AssistantMessage) and message.tool_calls for message in span.output_messages)
-
-
-def _is_tool(span: Span) -> bool:
-    return isinstance(span, ObserveSpan) and span.kind == "tool"

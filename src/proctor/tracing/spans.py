@@ -306,7 +306,7 @@ def tool_calls_of(spans: Sequence[Span]) -> tuple[ToolCall, ...]:
     """The tool calls: from the tool steps of the trace if there are any, else from the model's requests."""
     steps = sorted(_executed_tools(build_tree(spans)), key=lambda span: span.started_at)
     return tuple(_call_from_span(span) for span in steps) or tuple(
-        _requested_calls(list(_outermost_calls(build_tree(spans))))
+        _requested_calls(list(_outermost_calls(build_tree(spans), with_messages=True)))
     )
 
 
@@ -315,16 +315,22 @@ def _total(counts: list[int | None]) -> int | None:
     return sum(known) if len(known) == len(counts) else None
 
 
-def _outermost_calls(roots: Sequence[ObservationNode]) -> Iterator[LLMSpan]:
-    """Model calls by start. A model call inside another is the same call, reported by a second library."""
+def _outermost_calls(roots: Sequence[ObservationNode], *, with_messages: bool = False) -> Iterator[LLMSpan]:
+    """Model calls by start. A model call inside another is the same call, reported by a second library.
+
+    `with_messages` takes the inner one if the outer one has no messages: some libraries leave them out.
+    """
     calls: list[LLMSpan] = []
     waiting = list(roots)
     while waiting:
         node = waiting.pop()
-        if isinstance(node.span, LLMSpan):
-            calls.append(node.span)
-        else:
+        span = node.span
+        if not isinstance(span, LLMSpan):
             waiting += node.children
+        elif with_messages and not span.output_messages and len(node.find_by_type(LLMSpan)) > 1:
+            waiting += node.children
+        else:
+            calls.append(span)
     yield from sorted(calls, key=lambda span: span.started_at)
 
 
