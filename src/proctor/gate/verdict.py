@@ -57,7 +57,7 @@ def _suite_verdict(gate: GateResult, info: SuiteInfo, new: SuiteVerdict) -> tupl
     if new.outcome is Outcome.FAILED:
         failed = [case.case_id for case in new.cases if case.outcome is Outcome.FAILED]
         return NEW_CASE_FAILS, f"new and failing: {_some(failed)} ({new.reason})"
-    if unmeasured := [case for case in own if _has_only_errors(case)]:
+    if unmeasured := [case for case in own if is_unmeasured(case)]:
         return ERROR, f"{_names(unmeasured)} ended in errors only, so nothing is known about the agent there"
     if new.outcome is Outcome.ERROR:
         return ERROR, f"cases without a baseline: {new.reason}"
@@ -75,7 +75,7 @@ def _suite_verdict(gate: GateResult, info: SuiteInfo, new: SuiteVerdict) -> tupl
     return NO_REGRESSION, f"no regression in {compared:,} case{'s' if compared != 1 else ''} {with_what}"
 
 
-def _has_only_errors(case: GatedCaseResult) -> bool:
+def is_unmeasured(case: GatedCaseResult) -> bool:
     """Whether nothing is known about it, because all trials that would count ended in errors."""
     if case.status is CaseStatus.UNMEASURED:
         return case.first_outcome is Outcome.ERROR

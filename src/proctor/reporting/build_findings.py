@@ -16,14 +16,16 @@ from typing import TextIO
 
 from proctor.base.infrastructure import missing_keys
 from proctor.base.json_data import Json
-from proctor.gate.verdict import case_text, evidence_text, suite_wide_text, world_text
+from proctor.cases.identity import CaseAddress
+from proctor.gate.new_cases import new_cases_verdict
+from proctor.gate.verdict import case_text, evidence_text, is_unmeasured, suite_wide_text, world_text
 from proctor.reporting.failing_cases import case_positions_in, failing_cases
 from proctor.reporting.terminal.screen import escape_control
 from proctor.reporting.wording import plural
 from proctor.results.gate_result import CaseStatus, GatedCaseResult, GateResult, GateVerdict
 from proctor.results.run import Run
 from proctor.results.score import Outcome
-from proctor.results.verdict import RunVerdict, deciding_suites, expired_quarantine_text
+from proctor.results.verdict import RunVerdict, deciding_suites, expired_quarantine_text, suites_of_old_version
 
 MAX_GATE_CASES = 30
 STATUS_LABELS = {
@@ -149,6 +151,8 @@ class Finding:
     """Whether the gate could not decide about it."""
     is_regression: bool = False
     """Whether the gate found that it got worse."""
+    is_world_change: bool = False
+    """Whether it fails with the old version as well, where the baseline did not."""
 
     @property
     def name(self) -> str:
@@ -161,83 +165,152 @@ def reasons_besides_cases(run: Run, verdict: RunVerdict, *, case_failed: bool) -
 
     These are expired quarantines and a suite-wide regression. `case_failed` says whether the report shows a failure
     that makes the build red; if it shows none, and there is no such reason either, the reason of the run is one: no
-    report is silent about a red build.
+    report is silent about a red build. A gate that could not decide is one too: its exit code is not 0.
     """
+    old = suites_of_old_version(run)
     reasons = {
         (info.name, item.case): expired_quarantine_text(item)
         for info in run.suites
         for item in info.quarantined
-        if item.expired
+        if item.expired and info.name not in old
     }
     if not run.suites:
         return reasons
-    whole = (run.suites[0].name, "")
+    whole = _whole_suite(run)
     if run.gate is not None and run.gate.suite_wide.proven:
         reasons[whole] = suite_wide_text(run.gate)
-    if verdict.outcome is Outcome.FAILED and not reasons and not case_failed:
-        red = next((suite.name for suite in verdict.suites if suite.outcome is Outcome.FAILED), whole[0])
+    is_red = verdict.outcome is Outcome.FAILED or (run.gate is not None and verdict.outcome is not Outcome.PASSED)
+    if is_red and not reasons and not case_failed:
+        red = next((suite.name for suite in verdict.suites if suite.outcome is verdict.outcome), whole[0])
         reasons[red, ""] = verdict.reason
     return reasons
+
+
+def _whole_suite(run: Run) -> CaseAddress:
+    """Where what concerns all cases is reported: the first suite."""
+    old = suites_of_old_version(run)
+    return next(info.name for info in run.suites if info.name not in old), ""
 
 
 def findings(run: Run, verdict: RunVerdict, environ: Mapping[str, str]) -> list[Finding]:
     """The cases that did not pass, suite by suite, failures before errors; without those in quarantine.
 
-    In a gated run, a case with a baseline is a finding if the gate says so, not if it failed.
+    In a gated run, a case is a finding if the gate says so, not if it failed. Cases that fail because the world changed
+    are findings that do not decide.
     """
-    failing, gated = _failing_cases(run, verdict), _gate_findings(run)
-    if run.gate is not None:
-        ungated = {case.address for case in run.gate.with_status(CaseStatus.NEW, CaseStatus.UNMEASURED)}
-        failing = {address: item for address, item in failing.items() if address in ungated}
-        failing |= {address: (Outcome.FAILED, not is_unclear) for address, (_, is_unclear) in gated.items()}
+    failing = _failing_cases(run, verdict)
     reasons = _reasons(run, verdict, set(failing))
-    case_failed = any(decides and outcome is Outcome.FAILED for outcome, decides in failing.values())
-    besides = reasons_besides_cases(run, verdict, case_failed=case_failed)
-    failing |= dict.fromkeys(besides, (Outcome.FAILED, True))
+    if run.gate is not None and run.gate.world is not None and not run.gate.world.cases:
+        whole = _whole_suite(run)
+        failing[whole], reasons[whole] = _Failing(Outcome.FAILED, is_world_change=True), world_text(run.gate)
+    besides = reasons_besides_cases(run, verdict, case_failed=any(item.is_shown for item in failing.values()))
+    red = Outcome.ERROR if verdict.outcome is Outcome.ERROR else Outcome.FAILED
+    is_unclear = verdict.outcome is Outcome.PENDING
+    failing |= dict.fromkeys(besides, _Failing(red, decides=not is_unclear, is_unclear=is_unclear))
     reasons |= besides
-    red = {suite for suite, _ in failing}
     infos = {info.name: info for info in run.suites}
-    positions = {name: case_positions_in(info) for name, info in infos.items() if name in red}
+    positions = {suite: case_positions_in(infos[suite]) for suite in dict.fromkeys(suite for suite, _ in failing)}
     items = []
-    for (suite, case_id), (outcome, decides) in failing.items():
-        reason, is_unclear = reasons.get((suite, case_id), ""), False
-        if (suite, case_id) in gated and (suite, case_id) not in besides:
-            evidence, is_unclear = gated[suite, case_id]
-            # What went wrong, then how sure the gate is that it was not always so.
-            reason = f"{reason}; {evidence}" if reason else evidence
-        position = positions.get(suite, {}).get(case_id)
-        path = infos[suite].path if position is None else str(position.path)
+    for (suite, case_id), item in failing.items():
+        # What went wrong, then how sure the gate is that it was not always so.
+        reason = "; ".join(text for text in (reasons.get((suite, case_id), ""), item.evidence) if text)
+        position = positions[suite].get(case_id)
+        path = _repository_path(infos[suite].path if position is None else str(position.path), environ)
         line = None if position is None else position.line
-        path = _repository_path(path, environ)
-        is_regression = (suite, case_id) in gated and not is_unclear
-        items.append(Finding(suite, case_id, outcome, reason, path, line, decides, is_unclear, is_regression))
+        items.append(
+            Finding(
+                suite,
+                case_id,
+                item.outcome,
+                reason,
+                path,
+                line,
+                item.decides,
+                is_unclear=item.is_unclear,
+                is_regression=item.is_regression,
+                is_world_change=item.is_world_change,
+            )
+        )
     return sorted(items, key=lambda item: (not item.decides, item.outcome is Outcome.ERROR))
 
 
-def _failing_cases(run: Run, verdict: RunVerdict) -> dict[tuple[str, str], tuple[Outcome, bool]]:
-    """By suite and id: the outcome, and whether the suite is red for it.
+def decisive_cases(run: Run, verdict: RunVerdict) -> set[CaseAddress]:
+    """The cases because of which a gated run is not green: they regressed, may have, or could not be measured."""
+    return {
+        address for address, item in _failing_cases(run, verdict).items() if item.is_shown and not item.is_world_change
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class _Failing:
+    """A case that did not pass, and what that means for the build."""
+
+    outcome: Outcome
+    decides: bool = False
+    evidence: str = ""
+    """What the gate says about it."""
+    is_unclear: bool = False
+    is_regression: bool = False
+    is_world_change: bool = False
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether a reader of the report sees with it why the build is not green."""
+        return self.decides or self.is_unclear or self.is_world_change
+
+
+def _failing_cases(run: Run, verdict: RunVerdict) -> dict[CaseAddress, _Failing]:
+    """The cases that did not pass; in a gated run, those that the gate counts.
 
     Cases of arms that are there for comparison are no findings, unless such an arm is why the run has no verdict.
     """
+    if run.gate is not None:
+        return _gate_findings(run, verdict)
     is_error = verdict.outcome is Outcome.ERROR
     deciding = {info.name for info in run.suites} if is_error else deciding_suites(run.suites)
     return {
-        (suite.name, case.case_id): (case.outcome, suite.outcome is not Outcome.PASSED)
+        (suite.name, case.case_id): _Failing(case.outcome, decides=suite.outcome is not Outcome.PASSED)
         for suite in verdict.suites
         for case in suite.cases
         if case.outcome in (Outcome.FAILED, Outcome.ERROR) and not case.quarantined and suite.name in deciding
     }
 
 
-def _gate_findings(run: Run) -> dict[tuple[str, str], tuple[str, bool]]:
-    """By suite and id: what the gate says about cases that look worse, and whether it could not decide."""
-    if run.gate is None:
-        return {}
-    against, cases = run.gate.against, run.gate.with_status(CaseStatus.REGRESSED, CaseStatus.UNDECIDED)
-    return {case.address: (evidence_text(case, against), case.status == CaseStatus.UNDECIDED) for case in cases}
+def _gate_findings(run: Run, verdict: RunVerdict) -> dict[CaseAddress, _Failing]:
+    """The cases without a baseline that fail, those without a result, and those that look worse."""
+    assert run.gate is not None
+    gate, items = run.gate, dict[CaseAddress, _Failing]()
+    measured = _new_case_outcomes(run) | {case.address: Outcome.ERROR for case in gate.cases if is_unmeasured(case)}
+    for suite in verdict.suites:
+        for case in suite.cases:
+            outcome = measured.get((suite.name, case.case_id))
+            if outcome in (Outcome.FAILED, Outcome.ERROR):
+                is_red = suite.outcome is not Outcome.PASSED
+                items[suite.name, case.case_id] = _Failing(outcome, decides=is_red)
+    for found in gate.with_status(CaseStatus.REGRESSED, CaseStatus.UNDECIDED, CaseStatus.FAILS_ON_BOTH):
+        items[found.address] = _Failing(
+            Outcome.FAILED,
+            decides=found.status is CaseStatus.REGRESSED,
+            evidence=evidence_text(found, gate.against),
+            is_unclear=found.status is CaseStatus.UNDECIDED,
+            is_regression=found.status is CaseStatus.REGRESSED,
+            is_world_change=found.status is CaseStatus.FAILS_ON_BOTH,
+        )
+    return items
 
 
-def _reasons(run: Run, verdict: RunVerdict, addresses: set[tuple[str, str]]) -> dict[tuple[str, str], str]:
+def _new_case_outcomes(run: Run) -> dict[CaseAddress, Outcome]:
+    """The outcomes of the cases without a baseline, as the gate sees them."""
+    assert run.gate is not None
+    new = {case.address for case in run.gate.with_status(CaseStatus.NEW)}
+    outcomes: dict[CaseAddress, Outcome] = {}
+    for info in run.suites:
+        trials = [item for item in run.summaries if item.suite == info.name and (item.suite, item.case_id) in new]
+        outcomes |= {(info.name, case.case_id): case.outcome for case in new_cases_verdict(info, trials).cases}
+    return outcomes
+
+
+def _reasons(run: Run, verdict: RunVerdict, addresses: set[CaseAddress]) -> dict[CaseAddress, str]:
     """By suite and id: why each of these cases did not pass."""
     cases = failing_cases(run, verdict, only=addresses, limit=MAX_TEXT) if addresses else []
     return {(case.suite, case.case_id): case.headline for case in cases}
@@ -262,6 +335,7 @@ def annotation_lines(findings: list[Finding]) -> Iterator[str]:
         location = {} if item.path is None else {"file": item.path, "line": str(item.line or 1)}
         result = "may have regressed" if item.is_unclear else "failed"
         result = "ended in an error" if item.outcome is Outcome.ERROR else result
+        result = "fails with the old version as well" if item.is_world_change else result
         values = {**location, "title": f"{item.name} {result}"}
         properties = ",".join(f"{name}={_property(value)}" for name, value in values.items())
         yield f"::{kind} {properties}::{_data(item.reason or result)}"

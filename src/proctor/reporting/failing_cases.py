@@ -21,7 +21,7 @@ from proctor.results.run import Run
 from proctor.results.score import Outcome
 from proctor.results.suite_info import SuiteInfo
 from proctor.results.trial import Trial
-from proctor.results.verdict import CaseVerdict, RunVerdict
+from proctor.results.verdict import CaseVerdict, RunVerdict, suites_of_old_version
 
 FAILED_OR_ERROR = (Outcome.FAILED, Outcome.ERROR)
 
@@ -110,8 +110,9 @@ def failing_cases(
 ) -> list[FailingCase]:
     """Every case with a trial that failed or ended in an error: failed cases first, then errors, each in suite order.
 
-    `only` restricts the result to these cases. Reasons are read for the first `max_with_reasons` cases, or for all,
-    and cut at `limit` characters. No more trials are read than that takes.
+    Cases of an old version, with which a gate compares, are not among them. `only` restricts the result to these cases.
+    Reasons are read for the first `max_with_reasons` cases, or for all, and cut at `limit` characters. No more trials
+    are read than that takes.
     """
     counts: dict[CaseAddress, Counter[Outcome]] = {}
     last: dict[CaseAddress, int] = {}
@@ -121,7 +122,9 @@ def failing_cases(
         if summary.outcome in FAILED_OR_ERROR:
             last[address] = max(last.get(address, 0), summary.position)
     addresses = last.keys() if only is None else last.keys() & set(only)
-    cases = [case for suite in verdict.suites for case in suite.cases if (case.suite, case.case_id) in addresses]
+    old = suites_of_old_version(run)
+    suites = [suite for suite in verdict.suites if suite.name not in old]
+    cases = [case for suite in suites for case in suite.cases if (case.suite, case.case_id) in addresses]
     cases.sort(key=lambda case: case.outcome.rank)
     with_reasons = [(case.suite, case.case_id) for case in cases[:max_with_reasons]]
     reasons = _count_reasons(run.trials, {address: last[address] for address in with_reasons}, limit)

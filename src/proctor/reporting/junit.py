@@ -1,8 +1,9 @@
 """The run as JUnit XML, one testcase per trial, in the subset that every common schema of it accepts.
 
-What makes the run fail and is not a trial, such as an expired quarantine, is a testcase too. In that subset a passing
-testcase has no content. So the scores of all trials are in the suite's `system-out`, together with what the trials that
-did not pass printed, and the mean scores in its properties.
+Of a gated run, only trials of cases that the gate counts are failures: a green gate has none. What makes the run fail
+and is not a trial, such as an expired quarantine, is a testcase too. In that subset a passing testcase has no content.
+So the scores of all trials are in the suite's `system-out`, together with what the trials that did not pass printed,
+and the mean scores in its properties.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TextIO
 
-from proctor.reporting.build_findings import gate_case_text, reasons_besides_cases
+from proctor.cases.identity import CaseAddress
+from proctor.reporting.build_findings import decisive_cases, gate_case_text, reasons_besides_cases
 from proctor.reporting.explain import as_text, explain
 from proctor.reporting.wording import (
     flaky_text,
@@ -28,7 +30,7 @@ from proctor.results.run import Run
 from proctor.results.score import Outcome
 from proctor.results.suite_info import SuiteInfo
 from proctor.results.trial import Trial
-from proctor.results.verdict import RunVerdict, SuiteVerdict, deciding_suites
+from proctor.results.verdict import RunVerdict, SuiteVerdict, deciding_suites, suites_of_old_version
 
 _ILLEGAL = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _TAGS = {Outcome.FAILED: "failure", Outcome.ERROR: "error", Outcome.SKIPPED: "skipped", Outcome.PENDING: "failure"}
@@ -38,18 +40,20 @@ _TAGS = {Outcome.FAILED: "failure", Outcome.ERROR: "error", Outcome.SKIPPED: "sk
 def write(run: Run, verdict: RunVerdict, out: TextIO) -> None:
     """Write the report one trial at a time; the counts at the start come from the summaries."""
     out.write('<?xml version="1.0" encoding="UTF-8"?>\n<testsuites>\n')
-    reasons = reasons_besides_cases(run, verdict, case_failed=_shows_failure(run, verdict))
+    shown = _cases_with_failures(run, verdict)
+    reasons = reasons_besides_cases(run, verdict, case_failed=_shows_failure(run, verdict, shown))
     deciding = _suites_with_failures(run, verdict)
     for index, (info, suite_verdict, trials) in enumerate(suites_with_trials(run, verdict)):
         besides = [(case_id, reason) for (suite, case_id), reason in reasons.items() if suite == info.name]
-        _open_suite(run, info, suite_verdict, index, len(besides), out, is_compared=info.name not in deciding)
-        passed = _passed_case_ids(suite_verdict)
+        is_compared = info.name not in deciding
+        _open_suite(run, info, suite_verdict, shown, index, len(besides), out, is_compared=is_compared)
         printed: list[str] = []
         for trial in trials:
-            if info.name not in deciding and trial.outcome in _TAGS:
+            if is_compared and trial.outcome in _TAGS:
                 _write_compared(trial, out)
                 continue
-            _write_trial(trial, out, printed, passes=_counts_as_passed(trial.outcome, trial.case.id, passed))
+            passes = _counts_as_passed(trial.outcome, (trial.suite, trial.case.id), shown)
+            _write_trial(trial, out, printed, passes=passes)
         for case_id, reason in besides:
             _write_failure(info, f"quarantine of {case_id}" if case_id else "verdict", reason, out)
         _close_suite(run, info, suite_verdict, printed, out)
@@ -59,44 +63,59 @@ def write(run: Run, verdict: RunVerdict, out: TextIO) -> None:
 def _suites_with_failures(run: Run, verdict: RunVerdict) -> set[str]:
     """The suites whose trials may fail the build: not those of arms that are there for comparison.
 
-    If such an arm has no result at all, that is why the run has no verdict, and its errors are shown.
+    If such an arm has no result at all, that is why the run has no verdict, and its errors are shown. A gate names that
+    reason itself.
     """
-    if verdict.outcome is Outcome.ERROR:
-        return {info.name for info in run.suites}
-    return deciding_suites(run.suites)
+    if run.gate is None and verdict.outcome is not Outcome.ERROR:
+        return deciding_suites(run.suites)
+    return {info.name for info in run.suites} - suites_of_old_version(run)
 
 
-def _shows_failure(run: Run, verdict: RunVerdict) -> bool:
-    """Whether the testcase of a trial shows a failure, other than those of quarantined cases."""
-    deciding = _suites_with_failures(run, verdict)
-    shown = {
-        (suite.name, case.case_id)
-        for suite in verdict.suites
-        for case in suite.cases
-        if case.outcome is not Outcome.PASSED and not case.quarantined and suite.name in deciding
+def _cases_with_failures(run: Run, verdict: RunVerdict) -> set[CaseAddress]:
+    """The cases whose trials are shown as they ended: those that did not pass, or that the gate counts.
+
+    The other trials count as passed: by the mean, because of other trials of their case, or because of the gate.
+    """
+    if run.gate is None:
+        deciding = _suites_with_failures(run, verdict)
+        cases = (case for suite in verdict.suites for case in suite.cases if suite.name in deciding)
+        return {(case.suite, case.case_id) for case in cases if case.outcome is not Outcome.PASSED}
+    red = {suite.name for suite in verdict.suites if suite.outcome is not Outcome.PASSED}
+    pending = {
+        (item.suite, item.case_id) for item in run.summaries if item.outcome is Outcome.PENDING and item.suite in red
     }
-    return any(item.outcome is Outcome.FAILED and (item.suite, item.case_id) in shown for item in run.summaries)
+    return decisive_cases(run, verdict) | pending
+
+
+def _shows_failure(run: Run, verdict: RunVerdict, shown: set[CaseAddress]) -> bool:
+    """Whether the testcase of a trial shows why the build is red; those of quarantined cases do not."""
+    quarantined = {(case.suite, case.case_id) for suite in verdict.suites for case in suite.cases if case.quarantined}
+    deciding = shown - quarantined
+    kinds = {Outcome.FAILED} if run.gate is None else {Outcome.FAILED, Outcome.ERROR, Outcome.PENDING}
+    return any(item.outcome in kinds and (item.suite, item.case_id) in deciding for item in run.summaries)
 
 
 def _open_suite(
     run: Run,
     info: SuiteInfo,
     suite_verdict: SuiteVerdict,
+    shown: set[CaseAddress],
     index: int,
     besides: int,
     out: TextIO,
     *,
     is_compared: bool = False,
 ) -> None:
-    _, milliseconds = suite_counts(run, info.name)
-    passed = _passed_case_ids(suite_verdict)
+    outcomes, milliseconds = suite_counts(run, info.name)
     counts = Counter(
-        Outcome.PASSED if _counts_as_passed(summary.outcome, summary.case_id, passed) else summary.outcome
+        Outcome.PASSED
+        if _counts_as_passed(summary.outcome, (summary.suite, summary.case_id), shown)
+        else summary.outcome
         for summary in run.summaries
         if summary.suite == info.name
     )
     if is_compared:
-        passes = counts[Outcome.PASSED]
+        passes = outcomes[Outcome.PASSED]
         counts = Counter({Outcome.PASSED: passes, Outcome.SKIPPED: counts.total() - passes})
     attributes = {
         "id": str(index),
@@ -116,13 +135,9 @@ def _open_suite(
     out.write("    </properties>\n")
 
 
-def _passed_case_ids(suite_verdict: SuiteVerdict) -> set[str]:
-    return {case.case_id for case in suite_verdict.cases if case.outcome is Outcome.PASSED}
-
-
-def _counts_as_passed(outcome: Outcome, case_id: str, passed: set[str]) -> bool:
-    """Whether a trial passed, or did not although its case passed: by the mean, or because of other trials."""
-    return outcome is Outcome.PASSED or (case_id in passed and outcome is not Outcome.SKIPPED)
+def _counts_as_passed(outcome: Outcome, case: CaseAddress, shown: set[CaseAddress]) -> bool:
+    """Whether a trial passed, or did not although its case passed."""
+    return outcome is Outcome.PASSED or (case not in shown and outcome is not Outcome.SKIPPED)
 
 
 def _properties(run: Run, info: SuiteInfo, suite_verdict: SuiteVerdict) -> list[tuple[str, str]]:

@@ -23,7 +23,7 @@ from proctor.results.score import Outcome, Score
 from proctor.results.statistics import Estimate, Reliability
 from proctor.results.suite_info import SuiteInfo
 from proctor.results.trial import Trial, TrialSummary
-from proctor.results.verdict import CaseVerdict, RunVerdict, SuiteVerdict
+from proctor.results.verdict import CaseVerdict, RunVerdict, SuiteVerdict, suites_of_old_version
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +164,14 @@ def plural(number: int, singular: str, plural_form: str | None = None) -> str:
 def counts_text(counts: Mapping[Outcome, int]) -> str:
     """`3 passed, 1 failed`: every outcome that occurred."""
     return ", ".join(text for text, _ in count_parts(counts)) or "nothing ran"
+
+
+def trial_counts_text(run: Run, verdict: RunVerdict) -> str:
+    """`3 passed, 1 failed`; of a gate with two versions, `3 passed, 1 failed; 4 more with main`."""
+    old = suites_of_old_version(run)
+    more = sum(summary.suite in old for summary in run.summaries)
+    note = f"; {more:,} more with {run.gate.against}" if more and run.gate is not None else ""
+    return f"{counts_text(verdict.counts)}{note}"
 
 
 def count_parts(counts: Mapping[Outcome, int]) -> list[tuple[str, Outcome]]:

@@ -146,9 +146,10 @@ def verdict(run: Run) -> RunVerdict:
     tokens: int | None = None
     costs: list[float] = []
     estimated = False
+    old = suites_of_old_version(run)
     for trial in run.summaries:
         by_suite.setdefault(trial.suite, []).append(trial)
-        counts[trial.outcome] += 1
+        counts[trial.outcome] += trial.suite not in old
         tokens = tokens if trial.tokens is None else (tokens or 0) + trial.tokens
         costs += [] if trial.cost_usd is None else [trial.cost_usd]
         estimated = estimated or trial.estimated
@@ -157,8 +158,11 @@ def verdict(run: Run) -> RunVerdict:
     if run.gate is not None:
         gated = {suite.name: suite for suite in run.gate.suites}
         suites = tuple(
-            # The suites of an old version, with which the gate compares, have no verdict of the gate.
-            _gated_suite_verdict(suite, gated[suite.name]) if suite.name in gated else suite
+            _compared_suite_verdict(suite, run.gate.against)
+            if suite.name in old
+            else _gated_suite_verdict(suite, gated[suite.name])
+            if suite.name in gated
+            else suite
             for suite in suites
         )
         outcome, reason = run.gate.outcome, run.gate.reason
@@ -172,6 +176,22 @@ def verdict(run: Run) -> RunVerdict:
         cost_usd=math.fsum(costs) if costs else None,
         estimated=estimated,
     )
+
+
+def suites_of_old_version(run: Run) -> set[str]:
+    """The names of the suites with the old version of the agent, in a gate that compares two.
+
+    Their trials are evidence about the new version. What fails there is no failure of this run.
+    """
+    if run.gate is None or not run.gate.against:
+        return set()
+    return {info.name for info in run.suites} - {suite.name for suite in run.gate.suites}
+
+
+def _compared_suite_verdict(suite: SuiteVerdict, against: str) -> SuiteVerdict:
+    """The verdict of a suite with the old version: none, since it is there for comparison."""
+    reason = f"{against}, for comparison: {suite.reason}"
+    return replace(suite, outcome=SKIPPED, reason=reason, pass_hat_k=None, pass_at_k=None, reliability=())
 
 
 def _gated_suite_verdict(suite: SuiteVerdict, gated: GatedSuite) -> SuiteVerdict:

@@ -15,7 +15,7 @@ from proctor.reporting.failing_cases import FAILED_OR_ERROR
 from proctor.reporting.html import environment
 from proctor.reporting.html.run_view import NamedValue
 from proctor.reporting.pending_cases import pending_cases
-from proctor.reporting.wording import counts_text, duration, money, pass_rate_text, trial_name
+from proctor.reporting.wording import counts_text, duration, money, pass_rate_text, trial_counts_text, trial_name
 from proctor.results.comparison.comparison import Comparison
 from proctor.results.run import Run
 from proctor.results.score import Outcome, worst_outcome
@@ -71,7 +71,7 @@ def run_html(run: Run) -> str:
 
 def _facts(run: Run, verdict: RunVerdict) -> list[NamedValue]:
     facts = [
-        NamedValue("Trials", f"{len(run.summaries):,} ({counts_text(verdict.counts)})"),
+        NamedValue("Trials", f"{len(run.summaries):,} ({trial_counts_text(run, verdict)})"),
         NamedValue("Agent time", duration(sum(summary.duration_ms for summary in run.summaries))),
     ]
     if verdict.tokens is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TextIO
@@ -23,7 +24,7 @@ from proctor.reporting.html.run_view import (
 from proctor.reporting.html.trial_view import TrialView, anchor, trial_view
 from proctor.reporting.pending_cases import pending_cases
 from proctor.reporting.plots import distribution_plots
-from proctor.reporting.wording import counts_text, duration, money, suites_with_trials, utc_time
+from proctor.reporting.wording import duration, money, suites_with_trials, trial_counts_text, utc_time
 from proctor.results.comparison.arms import arm_tables
 from proctor.results.run import Run
 from proctor.results.trial import Trial, Trials
@@ -60,7 +61,7 @@ def write(run: Run, verdict: RunVerdict, out: TextIO) -> None:
         plots=distribution_plots(run.summaries),
         grids=grids(run, verdict, numbers, link),
         in_full=None if positions is None else MAX_FULL_TRIALS,
-        counts=verdict.counts,
+        counts=Counter(summary.outcome for summary in run.summaries),
         suites_with_trials=_trials(run, verdict, numbers, positions),
         environment=_environment_text(run),
     )
@@ -75,7 +76,7 @@ def _positions_in_full(run: Run) -> frozenset[int] | None:
 
 
 def _run_facts(run: Run, verdict: RunVerdict) -> list[NamedValue]:
-    facts = [NamedValue("Trials", f"{len(run.summaries):,}", f"({counts_text(verdict.counts)})")]
+    facts = [NamedValue("Trials", f"{len(run.summaries):,}", f"({trial_counts_text(run, verdict)})")]
     if run.finished_at is not None:
         facts.append(NamedValue("Time", duration(max(0.0, run.finished_at - run.started_at) * 1000)))
     facts.append(NamedValue("Agent time", duration(sum(summary.duration_ms for summary in run.summaries))))

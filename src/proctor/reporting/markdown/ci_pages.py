@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TextIO
 from urllib.parse import urlsplit
 
-from proctor.reporting.build_findings import GATE_VERDICT_LABELS, Finding, findings, gate_lines
+from proctor.reporting.build_findings import GATE_VERDICT_LABELS, Finding, decisive_cases, findings, gate_lines
 from proctor.reporting.comparison_report import (
     CHANGE_TITLES,
     RESOURCE_NAMES,
@@ -34,11 +34,19 @@ from proctor.reporting.failing_cases import FailingCase, failing_cases
 from proctor.reporting.html.trial_view import anchor
 from proctor.reporting.markdown.escaping import code, inline, row, table_head
 from proctor.reporting.markdown.report import case_title, write_gate, write_pending
-from proctor.reporting.wording import VERDICT_BADGES, counts_text, duration, money, pass_rate_text, plural
+from proctor.reporting.wording import (
+    VERDICT_BADGES,
+    counts_text,
+    duration,
+    money,
+    pass_rate_text,
+    plural,
+    trial_counts_text,
+)
 from proctor.results.comparison.comparison import CaseChange, Change, Comparison, p_text
 from proctor.results.run import Run
 from proctor.results.score import Outcome
-from proctor.results.verdict import RunVerdict
+from proctor.results.verdict import RunVerdict, suites_of_old_version
 
 MAX_COMMENT = 60_000
 """Characters of a comment; GitHub accepts 65,536, GitLab a million."""
@@ -112,9 +120,10 @@ def _headline(comment: Comment) -> str:
 def _sentence(comment: Comment) -> str:
     """Why the verdict is what it is; then, in numbers, what changed. The comparison adds no second verdict."""
     sentences = [f"**{inert(comment.verdict.reason, 500).removesuffix('.')}.**"]
-    if comment.comparison is None:
+    gate = comment.run.gate
+    if comment.comparison is None and (gate is None or not gate.against):
         sentences.append("No earlier run to compare with.")
-    elif comment.run.gate is None:
+    elif comment.comparison is not None and gate is None:
         sentences.append(_change_counts(comment.comparison))
     if comment.report:
         title = "Open the report" if _is_page(comment.report) else "Download the reports"
@@ -177,6 +186,8 @@ def _result(item: Finding) -> str:
     """`❌ failed`, or what the gate says about the case."""
     if item.outcome is Outcome.ERROR:
         return "⚠️ error"
+    if item.is_world_change:
+        return "🌍 fails with both versions"
     if item.is_unclear:
         return "⏳ unclear"
     return "❌ regressed" if item.is_regression else "❌ failed"
@@ -273,6 +284,8 @@ def _rerun_commands(comment: Comment) -> Iterator[str]:
     else:
         suites = comment.verdict.suites
         broken = [(s.name, case.case_id) for s in suites for case in s.cases if case.outcome is Outcome.FAILED]
+    if comment.run.gate is not None:
+        broken = sorted(decisive_cases(comment.run, comment.verdict))
     cases = [(path, case_id) for suite, case_id in broken if (path := paths.get(suite)) and len(case_id) <= MAX_NAME]
     if cases:
         yield "Re-run a case:\n\n"
@@ -334,14 +347,14 @@ def write_step_summary(run: Run, verdict: RunVerdict, out: TextIO) -> None:
     """Write the summary that GitHub shows for a step; reads only the trials whose reasons are shown."""
     out.write(f"## Proctor: {VERDICT_BADGES[verdict.outcome]}\n\n{inline(verdict.reason, MAX_TEXT)}\n\n")
     out.write(f"{_totals(run, verdict)}\n\n")
-    _write_suites(verdict, out)
+    _write_suites(run, verdict, out)
     write_gate(run, verdict, out)
     _write_failures(run, verdict, out)
     write_pending(run, verdict, out)
 
 
 def _totals(run: Run, verdict: RunVerdict) -> str:
-    parts = [f"{plural(len(run.summaries), 'trial')}: {counts_text(verdict.counts)}"]
+    parts = [f"{plural(len(run.summaries), 'trial')}: {trial_counts_text(run, verdict)}"]
     if run.finished_at is not None:
         parts.append(duration(max(0.0, run.finished_at - run.started_at) * 1000))
     if verdict.tokens is not None:
@@ -351,26 +364,38 @@ def _totals(run: Run, verdict: RunVerdict) -> str:
     return " · ".join(parts)
 
 
-def _write_suites(verdict: RunVerdict, out: TextIO) -> None:
-    if not verdict.suites:
+def _write_suites(run: Run, verdict: RunVerdict, out: TextIO) -> None:
+    old = suites_of_old_version(run)
+    suites = [suite for suite in verdict.suites if suite.name not in old]
+    if not suites:
         return
     out.write(table_head("Suite", "Verdict", "Cases", "Pass rate [95 %]", "Mean scores"))
-    for suite in verdict.suites[:MAX_SUITES]:
+    for suite in suites[:MAX_SUITES]:
         rate = "–" if suite.pass_rate is None else pass_rate_text(suite.pass_rate)
         means = [f"{item.evaluator} {item.scores.mean:.2f}" for item in suite.evaluators if item.scores is not None]
         cells = (inline(suite.name, MAX_TEXT), VERDICT_BADGES[suite.outcome], counts_text(suite.counts), rate)
         out.write(row(*cells, inline(", ".join(means), MAX_TEXT)))
     out.write("\n")
-    if len(verdict.suites) > MAX_SUITES:
-        out.write(f"{len(verdict.suites) - MAX_SUITES:,} more suites are not shown.\n\n")
+    if len(suites) > MAX_SUITES:
+        out.write(f"{len(suites) - MAX_SUITES:,} more suites are not shown.\n\n")
 
 
 def _write_failures(run: Run, verdict: RunVerdict, out: TextIO) -> None:
     """Write every case that did not pass: the first ones with their reasons, the others by name."""
     cases = failing_cases(run, verdict, max_with_reasons=MAX_CASES_WITH_REASONS, limit=MAX_TEXT)
+    if run.gate is None:
+        _write_failing_cases("Failures", cases, out)
+        return
+    decisive = decisive_cases(run, verdict)
+    _write_failing_cases("Failures", [case for case in cases if (case.suite, case.case_id) in decisive], out)
+    others = [case for case in cases if (case.suite, case.case_id) not in decisive]
+    _write_failing_cases("Not counted by the gate", others, out)
+
+
+def _write_failing_cases(title: str, cases: Sequence[FailingCase], out: TextIO) -> None:
     if not cases:
         return
-    out.write("### Failures\n\n")
+    out.write(f"### {title}\n\n")
     for case in cases[:MAX_CASES_WITH_REASONS]:
         _write_case(case, out)
     out.write("\n")

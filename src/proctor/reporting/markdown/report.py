@@ -29,7 +29,6 @@ from proctor.reporting.pending_cases import pending_cases
 from proctor.reporting.wording import (
     BADGES,
     VERDICT_BADGES,
-    counts_text,
     duration,
     flaky_text,
     judge_title,
@@ -41,6 +40,7 @@ from proctor.reporting.wording import (
     score_texts,
     shown_path,
     suites_with_trials,
+    trial_counts_text,
     trial_name,
     utc_time,
 )
@@ -50,7 +50,7 @@ from proctor.results.run import Run
 from proctor.results.score import Outcome, Score
 from proctor.results.statistics import EvaluatorSummary
 from proctor.results.trial import Trial
-from proctor.results.verdict import CaseVerdict, RunVerdict, SuiteVerdict
+from proctor.results.verdict import CaseVerdict, RunVerdict, SuiteVerdict, suites_of_old_version
 
 MAX_PASSING_TEXT = 500
 MAX_FAILING_TEXT = 10_000
@@ -237,7 +237,7 @@ def write(run: Run, verdict: RunVerdict, out: TextIO) -> None:
             else:
                 write_trial(next(own), out)
     out.write("---\n\n## Report summary\n\n")
-    out.write(f"**{VERDICT_BADGES[verdict.outcome]}**: {inline(verdict.reason)} ({counts_text(verdict.counts)})\n")
+    out.write(f"**{VERDICT_BADGES[verdict.outcome]}**: {inline(verdict.reason)} ({trial_counts_text(run, verdict)})\n")
 
 
 def _write_header(run: Run, verdict: RunVerdict, out: TextIO) -> None:
@@ -303,13 +303,15 @@ def write_gate(run: Run, verdict: RunVerdict, out: TextIO) -> None:
         for line in gate_lines(run):
             out.write(f"- **{inline(line.label)}:** {inline(line.text, MAX_REASON)}\n")
         out.write("\n")
-    notes = []
+    notes, old = [], suites_of_old_version(run)
     for suite in verdict.suites:
+        if suite.name in old:
+            continue
         prefix = f"{suite.name}/" if len(verdict.suites) > 1 else ""
         flaky = (case for case in suite.cases if case.is_flaky)
         notes += [f"- {inline(prefix + case.case_id)}: **{flaky_text(case)}**\n" for case in flaky]
     for info in run.suites:
-        for item in info.quarantined:
+        for item in () if info.name in old else info.quarantined:
             text = f"quarantined until {item.until}{f' (owner {item.owner})' if item.owner else ''}: {item.reason}"
             notes.append(f"- {inline(f'{info.name}/{item.case}')}: {inline(text)}\n")
     if notes:

@@ -27,13 +27,12 @@ from proctor.reporting.wording import (
     score_texts,
     trial_name,
 )
-from proctor.results.gate_result import OLD_ARM
 from proctor.results.reasons import headline_reason
 from proctor.results.run import Run
 from proctor.results.score import Outcome
 from proctor.results.statistics import EvaluatorSummary
 from proctor.results.trial import Trial, TrialSummary
-from proctor.results.verdict import CaseVerdict, RunVerdict, SuiteVerdict
+from proctor.results.verdict import CaseVerdict, RunVerdict, SuiteVerdict, suites_of_old_version
 
 INITIAL_NAME_WIDTH = 32
 MAX_NAME_WIDTH = 60
@@ -221,7 +220,7 @@ def print_summary(screen: Screen, run: Run, verdict: RunVerdict, *, verbose: boo
 
 def suites_of_new_version(run: Run, verdict: RunVerdict) -> list[SuiteVerdict]:
     """The suites of a run; of a gate with two versions, without those of the old version."""
-    old = {info.name for info in run.suites if run.gate is not None and info.arm == OLD_ARM}
+    old = suites_of_old_version(run)
     return [suite for suite in verdict.suites if suite.name not in old]
 
 
