@@ -114,7 +114,7 @@ def test_verdicts_in_another_order_belong_to_their_numbers() -> None:
 
 
 def test_too_few_verdicts_are_an_error_and_no_score() -> None:
-    with pytest.raises(JudgeFailed, match=r"the judge gave 1 verdict for 2 statements; .* each number from 1 to 2"):
+    with pytest.raises(JudgeFailed, match=r"gave 1 verdict for 2 statements \(none for 2\)"):
         judged(
             Faithfulness(),
             seen("text", retrieval_context=PASSAGES),

@@ -90,7 +90,7 @@ class Effort:
 
 
 LEAN, THOROUGH = Effort(1.0, 0.05, 0.3), Effort(0.10, 0.04, 0.7)
-WITHOUT_BASELINE = Effort(0.15, 0.045, 0.3)
+WITHOUT_BASELINE = Effort(0.20, 0.03, 0.3)
 """`THOROUGH` if the recorded runs show that days differ."""
 
 
