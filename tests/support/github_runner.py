@@ -90,6 +90,10 @@ class Runner:
     """What the step in the workflow passes as `env`."""
     said: str = ""
     run_id: int = 0
+    base_sha: str = ""
+    """The tip of the base branch, in the event of a pull request."""
+    before: str = ""
+    """The tip of the branch before a push."""
     event: str = "pull_request"
     inputs: dict[str, str] = field(default_factory=dict)
     steps: dict[str, dict[str, str]] = field(default_factory=dict)
@@ -183,8 +187,12 @@ class Runner:
             "run_id": str(self.run_id),
             "run_attempt": "1",
             "event_name": self.event,
-            "ref_name": "main" if self.event == "push" else "7/merge",
+            "ref_name": "7/merge" if self.event == "pull_request" else "main",
             "event.repository.default_branch": "main",
+            "event.pull_request.base.sha": self.base_sha if self.event == "pull_request" else "",
+            "event.before": self.before if self.event == "push" else "",
+            "event.inputs.restart": "",
+            "base_ref": "main" if self.event == "pull_request" else "",
         }
         if choice := re.fullmatch(r"(\S+) == '(.*?)'(?: && '(.*?)' \|\| '(.*?)')?", name):
             left, right, when, otherwise = choice.groups()
