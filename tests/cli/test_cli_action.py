@@ -212,8 +212,9 @@ def test_a_shallow_clone_gets_the_merge_base_also_after_a_force_push(
     origin = (runner.root / "origin").as_uri()
     git(runner.root, "clone", "--quiet", "--depth=1", "--branch=shown", origin, "work")
     runner.base_sha = "1" * 40  # what main was before a force-push
-    shallow = runner.run()
+    shallow = runner.run("pull_request" if is_merge else "pull_request_target")
     assert shallow.code == 1, shallow.said
+    assert "Record the default branch" not in shallow.ran, "the code of a pull request is no baseline"
     assert f"with {base[:10]} in the same minutes" in shallow.said
 
 

@@ -61,7 +61,10 @@ def gated_run(
     )
     old = [trial("two", FAILED, suite=OLD), trial("two", FAILED, number=2, suite=OLD)]
     new = trials or [trial("one"), trial("two", FAILED), trial("two", FAILED, number=2), trial("two", number=3)]
-    return make_run([*old, *new], gate=gate)
+    run = make_run([*old, *new], gate=gate)
+    arms = {NEW: "new", OLD: "old"}
+    suites = tuple(replace(info, agent=arms[info.name], source=NEW, reference="faq-bot") for info in run.suites)
+    return replace(run, suites=suites)
 
 
 @dataclass(frozen=True)
@@ -113,6 +116,7 @@ def test_a_green_gate_has_no_failure_although_cases_failed_on_both_versions(stat
     assert "### Not counted by the gate" in shown.summary
     assert "2 passed, 2 failed; 2 more with main" in shown.summary
     assert "❌" not in shown.comment and "Re-run a case" not in shown.comment
+    assert "<title>✓ passed: faq-bot</title>" in shown.page, "the agent, not the names of both versions"
     assert "<h1>Passed</h1>" in shown.page and 'class="badge failed"' not in shown.page.partition("<h2")[0]
 
 

@@ -189,10 +189,10 @@ class Runner:
             "event_name": self.event,
             "ref_name": "7/merge" if self.event == "pull_request" else "main",
             "event.repository.default_branch": "main",
-            "event.pull_request.base.sha": self.base_sha if self.event == "pull_request" else "",
+            "event.pull_request.base.sha": self.base_sha if self.event.startswith("pull_request") else "",
             "event.before": self.before if self.event == "push" else "",
             "event.inputs.restart": "",
-            "base_ref": "main" if self.event == "pull_request" else "",
+            "base_ref": "main" if self.event.startswith("pull_request") else "",
         }
         if choice := re.fullmatch(r"(\S+) == '(.*?)'(?: && '(.*?)' \|\| '(.*?)')?", name):
             left, right, when, otherwise = choice.groups()

@@ -174,6 +174,14 @@ def trial_counts_text(run: Run, verdict: RunVerdict) -> str:
     return f"{counts_text(verdict.counts)}{note}"
 
 
+def agent_names(run: Run) -> list[str]:
+    """The agents or arms of a run, each once; of a gate with two versions, the agent under test."""
+    old = suites_of_old_version(run)
+    infos = [info for info in run.suites if info.name not in old]
+    names = [(info.reference if old else "") or info.agent for info in infos]
+    return list(dict.fromkeys(name for name in names if name))
+
+
 def count_parts(counts: Mapping[Outcome, int]) -> list[tuple[str, Outcome]]:
     parts = []
     for outcome in Outcome:

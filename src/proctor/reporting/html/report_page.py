@@ -12,7 +12,6 @@ from proctor.reporting.arms_report import arms_view
 from proctor.reporting.html import environment
 from proctor.reporting.html.run_view import (
     NamedValue,
-    agents_text,
     evaluator_views,
     failure_views,
     gate_view,
@@ -24,7 +23,7 @@ from proctor.reporting.html.run_view import (
 from proctor.reporting.html.trial_view import TrialView, anchor, trial_view
 from proctor.reporting.pending_cases import pending_cases
 from proctor.reporting.plots import distribution_plots
-from proctor.reporting.wording import duration, money, suites_with_trials, trial_counts_text, utc_time
+from proctor.reporting.wording import agent_names, duration, money, suites_with_trials, trial_counts_text, utc_time
 from proctor.results.comparison.arms import arm_tables
 from proctor.results.run import Run
 from proctor.results.trial import Trial, Trials
@@ -47,7 +46,7 @@ def write(run: Run, verdict: RunVerdict, out: TextIO) -> None:
         out,
         outcome=verdict.outcome,
         reason=verdict.reason,
-        agents=agents_text(run.suites),
+        agents=", ".join(agent_names(run)) or "no agent",
         run=run,
         planned=sum(info.planned for info in run.suites),
         facts=_run_facts(run, verdict),

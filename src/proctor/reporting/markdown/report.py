@@ -29,6 +29,7 @@ from proctor.reporting.pending_cases import pending_cases
 from proctor.reporting.wording import (
     BADGES,
     VERDICT_BADGES,
+    agent_names,
     duration,
     flaky_text,
     judge_title,
@@ -241,7 +242,7 @@ def write(run: Run, verdict: RunVerdict, out: TextIO) -> None:
 
 
 def _write_header(run: Run, verdict: RunVerdict, out: TextIO) -> None:
-    agents = list(dict.fromkeys(info.agent for info in run.suites if info.agent))
+    agents = agent_names(run)
     files = list(dict.fromkeys(shown_path(info.path) for info in run.suites if info.path))
     environment = dict(run.environment)
     version = environment.pop("proctor_version", "not recorded")
@@ -267,6 +268,8 @@ def _write_summary(run: Run, verdict: RunVerdict, out: TextIO) -> None:
     out.write("## Summary\n\n")
     out.write(table_head("Measure", "Value"))
     out.write(row("Total trials", f"{len(run.summaries):,}"))
+    if (more := len(run.summaries) - sum(verdict.counts.values())) and run.gate is not None:
+        out.write(row(f"With {inline(run.gate.against)}", f"{more:,}"))
     for outcome, title in OUTCOME_TITLES.items():
         out.write(row(title, f"{verdict.counts.get(outcome, 0):,}"))
     for suite in verdict.suites:
