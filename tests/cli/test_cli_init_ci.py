@@ -110,10 +110,11 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("fresh") / "repository"
     folder.mkdir()
     run(["git", "init", "--quiet", "--initial-branch=main"], folder)
+    author = ["-c", "user.name=ann", "-c", "user.email=ann@example.com"]
+    run(["git", *author, "commit", "--quiet", "--allow-empty", "--message", "before there was an agent"], folder)
     for ci in ("github", "gitlab"):
         run([*COMMAND, "init", f"for_{ci}", "--ci", ci], folder)
     run(["git", "add", "--all"], folder)
-    author = ["-c", "user.name=ann", "-c", "user.email=ann@example.com"]
     run(["git", *author, "commit", "--quiet", "--message", "first"], folder)
     return folder
 
@@ -159,7 +160,7 @@ def test_the_steps_for_github_pass_in_a_clean_clone_and_a_missing_secret_is_name
     inputs = {name: str(value) for name, value in step["with"].items()}
     on_main = runner.run("push", **inputs)
     assert on_main.code == 0, on_main.said
-    assert "gate: NO REGRESSION" in on_main.said, "the first commit is compared with itself"
+    assert "gate: NO REGRESSION" in on_main.said, "a new suite is compared with itself"
     assert "Save the baseline" in on_main.ran
 
     agent = work / "for_github" / "agent.py"
@@ -172,7 +173,7 @@ def test_the_steps_for_github_pass_in_a_clean_clone_and_a_missing_secret_is_name
     assert "regression" not in hub.comments[0]["body"].splitlines()[1]
 
 
-GITLAB = {"GITLAB_CI": "true", "CI_DEFAULT_BRANCH": "main"}
+GITLAB = {"GITLAB_CI": "true", "CI_DEFAULT_BRANCH": "main", "CI_COMMIT_BRANCH": "main", "CI_COMMIT_SHA": "c0ffee"}
 
 
 @needs_tools
@@ -185,8 +186,11 @@ def test_the_steps_for_gitlab_pass_in_a_clean_clone(repository: Path, programs: 
     run(["bash", "-eo", "pipefail", "-c", "\n".join(job["script"])], work, environment | GITLAB)
     files = [*job["artifacts"]["paths"], *job["artifacts"]["reports"].values()]
     assert all((work / name).is_file() for name in files)
+    [recorded] = job["cache"]["paths"]
+    assert "c0ffee" in (work / recorded / "cached.baseline.jsonl").read_text(), "pushes record the baseline"
     (work / "for_gitlab" / "agent.py").write_text("import os\n\n\ndef agent(q):\n    return os.environ['DESK_TOKEN']\n")
-    script = "\n".join(job["script"][-3:]) + " || echo exit code $?"
+    start = next(number for number, line in enumerate(job["script"]) if line.startswith("git fetch"))
+    script = "\n".join(["(", *job["script"][start:], ") || echo exit code $?"])
     said = run(["bash", "-c", script], work, environment | GITLAB)
     assert "exit code 4" in said
     assert "DESK_TOKEN is not set; add it as a masked variable under Settings > CI/CD > Variables" in said

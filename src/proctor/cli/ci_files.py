@@ -127,6 +127,6 @@ def _gitlab(job: Job) -> dict[str, str | bytes]:
     install = "".join(f"\n    - {_yaml(step)}" for step in steps)
     values = {"image": image, "prepare": prepare, "proctor": _yaml(f"pip install {proctor}"), "source": source}
     values |= {"install": install}
-    reports = {"html": "report.html", "junit": "junit.xml", "quality": "quality.json"}
+    reports = {"html": "report.html", "junit": "junit.xml", "quality": "quality.json", "recorded": ".proctor-base"}
     values |= {name: _yaml(f"{folder}{file}") for name, file in reports.items()}
     return {CI_FILES["gitlab"]: _fill("gitlab", **values, words=shlex.join(job.arguments)), **wheel}
