@@ -127,6 +127,24 @@ def test_a_world_that_changed_is_told_apart_from_a_change_of_the_agent(desk: Pat
     assert with_status(gate_of(desk), "fails_on_both") == ["q1"], "the world is reported as well"
 
 
+def test_a_changed_world_names_the_models_then_and_now(desk: Path, proctor_process: Command) -> None:
+    code = """
+from pathlib import Path
+from proctor import Reply, Usage
+
+def agent(question):
+    is_new = Path({world!r}).exists()
+    usage = Usage(10, 5, model_calls=1, model="small-2026-09" if is_new else "small-2026-03")
+    return Reply("Sorry." if is_new and question == "q1" else f"The answer to {{question}}.", usage=usage)
+"""
+    (desk / "app.py").write_text(code.format(world=str(desk / "world.txt")), encoding="utf-8")
+    commit(desk)
+    record_baseline(desk, proctor_process)
+    (desk / "world.txt").write_text("new", encoding="utf-8")
+    ended = proctor_process("test", "--gate", "--against", "HEAD")
+    assert ended.code == 0 and "small-2026-09 now, small-2026-03 in the baseline" in ended.out
+
+
 def test_a_version_that_cannot_be_loaded_is_an_error(desk: Path, proctor_process: Command) -> None:
     (desk / "app.py").write_text("import no_such_package\n", encoding="utf-8")
     commit(desk)

@@ -114,6 +114,8 @@ class BaselineLine:
     """How many times the case restarted before; lines with a lower number are no longer in force."""
     reason: str = ""
     """Why the run was accepted, in the user's words."""
+    models: tuple[str, ...] = ()
+    """The models that answered, as providers name them, as far as they are known."""
     checks: tuple[str, ...] = ()
     """The keys of the deciding evaluators."""
     patterns: Mapping[str, int] = field(default_factory=dict, hash=False)
@@ -162,6 +164,8 @@ class CaseBaseline:
     """How many times it restarted."""
     reason: str = ""
     """Why the latest run that gave a reason was accepted."""
+    models: tuple[str, ...] = ()
+    """The models that answered in these runs, as far as they are known."""
     checks: frozenset[str] | None = None
     """The evaluators that the record is about, if others were added, removed or changed since; `None` for all."""
     score: SampleStats | None = None
@@ -251,6 +255,7 @@ class Baseline:
             since=lines[-1].since,
             restart=lines[-1].restart,
             reason=next((line.reason for line in reversed(lines) if line.reason), ""),
+            models=tuple(dict.fromkeys(model for line in lines for model in line.models)),
             checks=checks,
             score=score,
             seconds=SampleStats.pooled(line.seconds for line in lines),
@@ -329,6 +334,12 @@ def outcome_of_others(checks: Collection[str], trial: Trial) -> Outcome | None:
     """The outcome of a trial under all other evaluators; `None` if there are none, or nothing was scored."""
     own = [score.outcome for score in trial.scores if not score.report_only and _key_of(score) not in checks]
     return worst_outcome(own) if own else None
+
+
+def models_of(trials: Iterable[Trial]) -> tuple[str, ...]:
+    """The models that answered, as providers name them, as far as they are known."""
+    usages = (reply.usage for trial in trials for reply in trial.replies)
+    return tuple(sorted({usage.model for usage in usages if usage is not None and usage.model}))
 
 
 def _patterns(trials: Sequence[Trial]) -> tuple[tuple[str, ...], dict[str, int]]:
@@ -419,13 +430,13 @@ def _line_from(data: dict[str, Json]) -> BaselineLine:
 
 
 def _is_required(field: Any) -> bool:
-    return field.name not in (*STATISTICS, "since", "restart", "reason", "checks", "patterns")
+    return field.name not in (*STATISTICS, "since", "restart", "reason", "models", "checks", "patterns")
 
 
 def _checked_value(name: str, value: Json) -> Any:
-    if name == "checks":
-        if not isinstance(value, list) or not all(isinstance(check, str) for check in value):
-            raise ValueError(f"checks must be a list of strings, not {to_text(value, 60)}")
+    if name in ("checks", "models"):
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            raise ValueError(f"{name} must be a list of strings, not {to_text(value, 60)}")
         return tuple(value)
     if name == "patterns":
         if not isinstance(value, dict) or not all(isinstance(n, int) and n > 0 for n in value.values()):
@@ -505,6 +516,7 @@ def lines_of_run(run: Run) -> list[BaselineLine]:
                 BaselineLine(
                     *(identity.suite, identity.case, identity.agent, identity.content, identity.evaluators),
                     run=run.id,
+                    models=models_of(trials),
                     checks=checks,
                     patterns=patterns,
                     trials=len(decided),

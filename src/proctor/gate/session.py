@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 from proctor.base.json_data import fingerprint, to_json
 from proctor.cases.identity import CaseAddress, question_key
-from proctor.gate.baseline import CaseBaseline, outcome_of_others, outcome_under, trial_score
+from proctor.gate.baseline import CaseBaseline, models_of, outcome_of_others, outcome_under, trial_score
 from proctor.gate.decision import Gate, TrialRequest
 from proctor.gate.new_cases import new_cases_verdict
 from proctor.gate.other_days import Counts
@@ -21,7 +21,7 @@ from proctor.gate.two_arm import TwoArmGate
 from proctor.gate.verdict import overall_verdict
 from proctor.results.comparison.alignment import most_similar_trials
 from proctor.results.comparison.divergence import Divergence
-from proctor.results.gate_result import NEW_ARM, OLD_ARM, CaseStatus, GateResult
+from proctor.results.gate_result import NEW_ARM, OLD_ARM, CaseStatus, GateResult, WorldChange
 from proctor.results.run import Run
 from proctor.results.score import Outcome
 from proctor.results.store.store import Store
@@ -116,8 +116,21 @@ class GateSession:
             for case in result.cases
         )
         result = replace(result, baseline=self._source, cases=cases)
+        if result.world is not None:
+            result = replace(result, world=self._with_models(result.world, run))
         infos = [info for info in run.suites if info.arm != OLD_ARM]
         return overall_verdict(result, infos, self._verdicts_on_new_checks(result, run, infos), run.note)
+
+    def _with_models(self, world: WorldChange, run: Run) -> WorldChange:
+        """The change with the models then and now, which may explain it."""
+        cases = set(world.cases) or set(self._baselines)
+        old_trials = [trial for trial in run.trials if trial.arm == OLD_ARM and self._address(trial) in cases]
+        baselines = [self._baselines[case] for case in cases]
+        return replace(
+            world,
+            models_then=tuple(sorted({model for baseline in baselines for model in baseline.models})),
+            models_now=models_of(old_trials),
+        )
 
     def _verdicts_on_new_checks(self, result: GateResult, run: Run, infos: Sequence[SuiteInfo]) -> list[SuiteVerdict]:
         """The verdict of each suite's own criteria on what no baseline knows: new cases, new evaluators of others."""

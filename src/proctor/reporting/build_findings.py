@@ -22,7 +22,7 @@ from proctor.gate.verdict import case_text, evidence_text, is_unmeasured, suite_
 from proctor.reporting.failing_cases import case_positions_in, failing_cases
 from proctor.reporting.terminal.screen import escape_control
 from proctor.reporting.wording import plural
-from proctor.results.gate_result import CaseStatus, GatedCaseResult, GateResult, GateVerdict
+from proctor.results.gate_result import CaseStatus, GatedCaseResult, GateResult, GateVerdict, WorldChange
 from proctor.results.run import Run
 from proctor.results.score import Outcome
 from proctor.results.verdict import RunVerdict, deciding_suites, expired_quarantine_text, suites_of_old_version
@@ -98,11 +98,22 @@ def gate_effort_text(gate: GateResult) -> str:
     return f"{gate.baseline}; {extra}; false-alarm rate at most {100 * gate.alpha:g}%{stopped}"
 
 
+def _model_lines(world: WorldChange) -> list[GateLine]:
+    """The models then and now, if they are known of both."""
+    then, now = world.models_then, world.models_now
+    if not then or not now:
+        return []
+    if set(now) <= set(then):
+        return [GateLine("models", f"{', '.join(now)}, as in the baseline")]
+    return [GateLine("models", f"{', '.join(now)} now, {', '.join(then)} in the baseline", Outcome.PENDING)]
+
+
 def _two_version_lines(gate: GateResult) -> list[GateLine]:
     """What to know about a comparison of two versions."""
     lines = []
     if gate.world is not None:
         lines.append(GateLine("world", world_text(gate), Outcome.PENDING))
+        lines += _model_lines(gate.world)
     if not gate.answers_vary:
         lines.append(GateLine("answers", "both versions repeat their answers word for word, so few trials decide"))
     if gate.looks_cached:

@@ -137,6 +137,9 @@ class WorldChange:
     """The probability of so many failures if nothing had changed, adjusted for every case."""
     cases: tuple[CaseAddress, ...]
     """The cases that fail outright; empty if the whole suite fails a little more often."""
+    models_then: tuple[str, ...] = ()
+    models_now: tuple[str, ...] = ()
+    """The models that answered in the baseline and now, with the old version, as far as they are known."""
 
 
 @dataclass(frozen=True, slots=True)
