@@ -85,10 +85,18 @@ def test_a_claim_about_something_else_is_left_open(mode: Any) -> None:
         judged(Faithfulness(mode=mode), seen("Professor Okafor teaches astronomy to sailors."))
 
 
-@pytest.mark.parametrize("answer", ["I don't know.", "Sorry, but I cannot help with that.", "Hello!", "…"])
-def test_an_answer_that_claims_nothing_is_skipped_by_faithfulness(answer: str) -> None:
+@pytest.mark.parametrize("answer", ["I don't know.", "Sorry, but I cannot help with that.", "Hello!", "Yes.", "…"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Faithfulness",
+        pytest.param("Hallucination", marks=pytest.mark.needs("deepeval")),
+        pytest.param("Hallucinations", marks=pytest.mark.needs("adk")),
+    ],
+)
+def test_an_answer_that_claims_nothing_is_skipped(name: str, answer: str) -> None:
     with pytest.raises(NothingToCompare, match=r"makes no claim|is empty"):
-        judged(Faithfulness(), seen(answer))
+        judged(resolve_evaluator(EvaluatorSpec(name)).call, seen(answer))
 
 
 def test_an_answer_with_what_was_asked_for_is_relevant_and_one_about_another_thing_is_not() -> None:

@@ -77,6 +77,13 @@ OPEN = [
     ("The museum is closed on Mondays.", "The museum is closed."),
     ("Tickets cost 9 euros, or 6 euros with a student card.", "Tickets cost 9 euros."),
     ("The train stops in Bern and Basel.", "The train stops in Basel."),
+    ("The office is in the Netherlands.", "The office is in Holland."),
+    ("The king lives in the UK.", "The king lives in Britain."),
+    ("The bell was cast by Robert Smith.", "The bell was cast by Bob Smith."),
+    ("The walk takes 40 minutes.", "The walk takes about 42 minutes."),
+    ("Anna Berg met Carl Dahl in May.", "Carl Dahl met Anna Berg in May."),
+    ("Anna and Carl won in May.", "Carl and Anna won in May."),
+    ("The big red bus leaves at 8.", "The red big bus leaves at 8."),
     ("Refunds are paid within 30 days.", "You get your money back within a month."),
 ]
 
@@ -127,6 +134,36 @@ def test_another_record_than_the_claims_does_not_contradict_it() -> None:
     )
     assert answer("The city of Eva is Ulm.", document) != "contradicted"
     assert answer("The city of Max is Bonn.", document) != "contradicted"
+
+
+LOAN = '{"monthly_payment": 1498.54, "total_payment": 53947.61, "loan_term_months": 36}'
+LOAN_QUESTION = "What is the monthly payment for a $50,000 loan over 36 months?"
+
+
+@pytest.mark.parametrize(
+    ("amount", "verdict"),
+    [
+        ("$1,498.54", "supported"), ("1,498.54 dollars", "supported"), ("1,498.54", "supported"),
+        ("€1,498.54", "contradicted"), ("£1,498.54", "contradicted"), ("1,498.54 yen", "contradicted"),
+        ("$1,598.54", "contradicted"), ("more than $1,498.54", "cannot tell"), ("roughly $1,499", "cannot tell"),
+        ("$1498.5", "cannot tell"), ("1,498 dollars and 54 cents", "cannot tell"),
+        ("one thousand four hundred ninety-eight dollars and 54 cents", "cannot tell"),
+    ],
+)  # fmt: skip
+def test_an_amount_without_a_currency_is_in_the_currency_of_the_question(amount: str, verdict: str) -> None:
+    claim = f"The monthly payment is {amount}."
+    assert judge_claims([claim], [LOAN], [LOAN_QUESTION])[0].answer == verdict
+
+
+def test_an_amount_whose_currency_nobody_names_is_left_open() -> None:
+    assert answer("The monthly payment is €1,498.54.", LOAN) == "cannot tell"
+
+
+def test_a_part_that_a_later_time_or_place_may_govern_is_not_stated_on_its_own() -> None:
+    both = "Adults pay 9 euros and children pay 4 euros"
+    assert answer("Adults pay 9 euros.", f"{both} on weekends.") == "cannot tell"
+    assert answer("Adults pay 9 euros.", f"{both}.") == "supported"
+    assert answer("The bar opens at 8.", "The bar opens at 8 and the shop opens at 9 in winter.") == "cannot tell"
 
 
 def test_data_may_write_a_percentage_as_a_share() -> None:

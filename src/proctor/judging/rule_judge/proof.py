@@ -47,13 +47,15 @@ class Source:
 
 
 @lru_cache(maxsize=64)
-def read_sources(passages: tuple[str, ...], claims: tuple[str, ...] = ()) -> tuple[Source, ...]:
-    """The sentences of passages. The claims tell which words are names, and which currency is meant."""
+def read_sources(
+    passages: tuple[str, ...], claims: tuple[str, ...] = (), known: tuple[str, ...] = ()
+) -> tuple[Source, ...]:
+    """The sentences of passages. The claims tell which words are names, the user which currency is meant."""
     names = names_in([*passages, *claims])
     split = [split_passage(passage) for passage in passages]
     statements = [split_statements(passage) for _, texts in split for passage in texts]
     prose = [[(text, text) for text in texts if not text.rstrip(" \"'”)").endswith("?")] for texts in statements]
-    data = list(sentences([record for records, _ in split for record in records], claims))
+    data = list(sentences([record for records, _ in split for record in records], claims, (*passages, *known)))
     return tuple(
         Source(quote, read(text, names), place == 0, is_data=group is data)
         for group in (*prose, data)
@@ -63,7 +65,7 @@ def read_sources(passages: tuple[str, ...], claims: tuple[str, ...] = ()) -> tup
 
 def judge_claims(claims: Sequence[str], passages: Sequence[str], known: Sequence[str] = ()) -> list[Verdict]:
     """The verdict on each claim. `known` is what the user said."""
-    sources = read_sources(tuple(passages), tuple(claims))
+    sources = read_sources(tuple(passages), tuple(claims), tuple(known))
     names = names_in([*passages, *claims])
     asked = [token for text in known for token in read(text, names)]
     verdicts: list[Verdict] = []
@@ -168,9 +170,7 @@ def _compare(claim: Tokens, source: Tokens, place: int, sources: Sequence[Source
             is_other_thing = theirs.text.split()[0] not in sources[place].text
         if not is_other_thing and not _is_elsewhere(ours, claim, sources):
             reason = f"it says “{ours.text}” instead of “{theirs.text}”"
-    elif len(differences) == 2 and all(excludes(*each) for each in differences) and _are_exchanged(*differences):
-        reason = f"“{differences[0][0].text}” and “{differences[1][0].text}” are exchanged"
-    elif _is_reversed(claim, source):
+    elif _are_exchanged(claim, source, differences):
         reason = "the roles are exchanged"
     return Verdict("contradicted", f"{reason}; {quote}", place) if reason else OPEN
 
@@ -188,10 +188,6 @@ def _negation(claim: Tokens, source: Tokens) -> str:
     return f"it {'adds' if longer is claim else 'leaves out'} “{extra.text}”" if is_needed and is_rest_same else ""
 
 
-def _are_exchanged(one: tuple[Token, Token], other: tuple[Token, Token]) -> bool:
-    return matches(one[0], other[1]) and matches(other[0], one[1])
-
-
 def _is_elsewhere(token: Token, claim: Tokens, sources: Sequence[Source]) -> bool:
     """Whether another statement of the passages has the claimed value and may be about the claim's subject."""
     others = [each for each in claim if each.is_content and each != token]
@@ -204,15 +200,20 @@ def _is_elsewhere(token: Token, claim: Tokens, sources: Sequence[Source]) -> boo
     return False
 
 
-def _is_reversed(claim: Tokens, source: Tokens) -> bool:
-    """Whether the claim is the source with both sides of its verb or relation exchanged."""
+def _are_exchanged(claim: Tokens, source: Tokens, differences: Sequence[tuple[Token, Token]]) -> bool:
+    """Whether two fillers, or both whole sides, have changed places around a verb or relation that gives them roles."""
+    values = all(each.value is not None and excludes(each, other) for each, other in differences)
     for index in range(1, len(source) - 1):
         pivot = source[index]
-        is_verb_with_roles = (
-            is_verb(pivot) and pivot.kind != "modal" and pivot.key.partition("+")[0] not in lexicon.SYMMETRIC
-        )
-        if pivot.key != "have" and (pivot.kind == "relation" or is_verb_with_roles):
-            turned = (*source[index + 1 :], pivot, *source[:index])
-            if turned != tuple(source) and all(map(matches, claim, turned)):
+        has_roles = is_verb(pivot) and (values or pivot.key.partition("+")[0] not in lexicon.SYMMETRIC)
+        if pivot.kind == "modal" or pivot.key == "have" or not (pivot.kind == "relation" or has_roles):
+            continue
+        turned = (*source[index + 1 :], pivot, *source[:index])
+        if turned != source and all(map(matches, claim, turned)):
+            return True
+        if len(differences) == 2 and matches(claim[index], pivot):
+            (ours, theirs), (others, their_others) = differences
+            is_across = theirs in source[:index] and their_others in source[index + 1 :]
+            if is_across and matches(ours, their_others) and matches(others, theirs):
                 return True
     return False

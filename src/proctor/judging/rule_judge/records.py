@@ -146,20 +146,23 @@ def _scalars(value: Mapping[str, Any], outer: str, has_name: bool) -> Iterator[t
             yield outer, label, f"{item} {currency}" if key in _PRICES else str(item)
 
 
-def sentences(records: Sequence[Record], claims: Sequence[str]) -> Iterator[tuple[str, str]]:
+def sentences(records: Sequence[Record], claims: Sequence[str], grounds: Sequence[str]) -> Iterator[tuple[str, str]]:
     """What the records say: the label and value as a quote, and each sentence that people write for it.
 
-    Only of records that the claims name. Amounts get the currency of the claims, and 0.05 is 5% if they have one.
+    Only of records that the claims name. Amounts get the only currency of the grounds (the passages and the user's
+    words) if the claims name one, and 0.05 is 5% if they have one.
     """
     counts = Counter(record.names for record in records)
     labels = Counter(_split_label(label)[0] for record in records for label, _ in record.fields)
     said = fold(" ".join(claims)).casefold()
-    money = {value.unit for claim in claims for value in find_values(claim)} & MONEY
+    money, claimed = (
+        {value.unit for text in texts for value in find_values(text)} & MONEY for texts in (grounds, claims)
+    )
     for record in records:
         names = [name for name in record.names if counts[record.names] == 1 and fold(name).casefold() in said]
         for label, value in record.fields:
             words, unit = _split_label(label)
-            if not unit and len(money) == 1 and not _PRICES.isdisjoint(words.split()):
+            if not unit and claimed and len(money) == 1 and not _PRICES.isdisjoint(words.split()):
                 unit = next(iter(money))
             if not unit and "%" in said and re.fullmatch(r"-?0\.\d+", value.strip()):
                 value = f"{float(value) * 100:g}%"
