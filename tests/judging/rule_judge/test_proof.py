@@ -82,6 +82,7 @@ OPEN = [
     ("The bell was cast by Robert Smith.", "The bell was cast by Bob Smith."),
     ("The walk takes 40 minutes.", "The walk takes about 42 minutes."),
     ("Anna Berg met Carl Dahl in May.", "Carl Dahl met Anna Berg in May."),
+    ("Anna danced with Carl in May.", "Carl danced with Anna in May."),
     ("Anna and Carl won in May.", "Carl and Anna won in May."),
     ("The big red bus leaves at 8.", "The red big bus leaves at 8."),
     ("Refunds are paid within 30 days.", "You get your money back within a month."),
@@ -163,6 +164,7 @@ def test_a_part_that_a_later_time_or_place_may_govern_is_not_stated_on_its_own()
     both = "Adults pay 9 euros and children pay 4 euros"
     assert answer("Adults pay 9 euros.", f"{both} on weekends.") == "cannot tell"
     assert answer("Adults pay 9 euros.", f"{both}.") == "supported"
+    assert answer("Tea is free.", "Tea is free and coffee costs 2 euros before noon.") == "cannot tell"
     assert answer("The bar opens at 8.", "The bar opens at 8 and the shop opens at 9 in winter.") == "cannot tell"
 
 
@@ -348,6 +350,8 @@ def test_another_value_of_the_same_type_disagrees(question: str, reference: str,
         ("who wrote it", "Sarah Hale", "I don't know who wrote it."),
         ("how much", "$2.18 billion", "It made over $2.1 billion."),
         ("how high", "4,712 metres", "4,700 metres"),
+        ("how many seats", "5", "There are about 6 seats."),
+        ("where is it", "the Netherlands", "It is in Holland."),
         ("when did it become free", "1989", "University was not free until a scheme came in 1989."),
     ],
 )

@@ -135,9 +135,8 @@ def _replacement(content: Sequence[Token], words: Sequence[Token], asked: set[st
 
 def _is_other(given: Value, reference: Value, words: Sequence[Token]) -> bool:
     """Whether a value is another one than the reference's, and not a vaguer form of it."""
-    is_near = abs(given.base - reference.base) <= 0.05 * max(abs(given.base), abs(reference.base))
     is_vague = any(token.kind == "limit" or token.key == "about" for token in words)
-    return conflicts(given, reference) and not (given.kind == "number" and is_near and is_vague)
+    return conflicts(given, reference) and not (given.kind == "number" and is_vague)
 
 
 def _is_short_form(name: str, way: str) -> bool:

@@ -138,7 +138,7 @@ def split_clauses(tokens: Tokens) -> list[list[Tokens]]:
     return [] if places and places[-1] > min(places) else clauses
 
 
-_PLACING = PREPOSITIONS - {"of", "to", "by", "as", "from", "into", "onto"}
+_PLACING = PREPOSITIONS - {"of", "to", "by", "as", "from", "into", "onto"} | {"before", "after", "without"}
 """Prepositions of a time, a place or a purpose, which may belong to several clauses."""
 
 

@@ -181,6 +181,8 @@ def _is_elsewhere(token: Token, claim: Tokens, sources: Sequence[Source]) -> boo
 
 def _are_exchanged(claim: Tokens, source: Tokens, differences: Sequence[tuple[Token, Token]]) -> bool:
     """Whether two fillers, or both whole sides, have changed places around a verb or relation that gives them roles."""
+    if any(token.key in _MUTUAL for token in source):
+        return False
     values = all(each.value is not None and excludes(each, other) for each, other in differences)
     for index in range(1, len(source) - 1):
         pivot = source[index]
@@ -196,3 +198,7 @@ def _are_exchanged(claim: Tokens, source: Tokens, differences: Sequence[tuple[To
             if is_across and matches(ours, their_others) and matches(others, theirs):
                 return True
     return False
+
+
+_MUTUAL = ("with", "against", "between", "like", "and")
+"""Words that may join two equals: `Anna dances with Ben`."""
