@@ -1,4 +1,4 @@
-"""Virtual environments under `.venvs/`: one with the base install of Proctor, one for each peer."""
+"""Virtual environments under `.venvs/`: one with the base install of Proctor, one for each peer and each rival gate."""
 
 from __future__ import annotations
 
@@ -49,14 +49,19 @@ def base_install() -> Interpreter:
 
 def peer(name: str) -> Interpreter | None:
     """The environment of a peer, or None if it cannot be installed."""
-    mark, packages = VENVS / f"{name}.state", PEERS[name]
+    return environment_with(name, PEERS[name])
+
+
+def environment_with(name: str, packages: tuple[str, ...], folder: Path = VENVS) -> Interpreter | None:
+    """An environment in `folder` with these packages, or None if they cannot be installed."""
+    mark = folder / f"{name}.state"
     if not mark.is_file() or mark.read_text() != " ".join(packages):
         try:
-            _pip(_venv(name), "install", *packages)
+            _pip(_venv(name, folder), "install", *packages)
         except subprocess.CalledProcessError:
             return None
         mark.write_text(" ".join(packages))
-    return _venv(name)
+    return _venv(name, folder)
 
 
 def node_peer(name: str) -> Path | None:
@@ -82,11 +87,10 @@ def installed_version(interpreter: Interpreter, distribution: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 
-def _venv(name: str) -> Interpreter:
-    folder = VENVS / name
-    python = folder / "bin" / "python"
+def _venv(name: str, folder: Path = VENVS) -> Interpreter:
+    python = folder / name / "bin" / "python"
     if not python.exists():
-        subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True, env=clean_environment())
+        subprocess.run([sys.executable, "-m", "venv", str(folder / name)], check=True, env=clean_environment())
     return Interpreter(python)
 
 
