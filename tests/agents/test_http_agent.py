@@ -102,6 +102,21 @@ def test_an_address_alone_is_enough(server: Server) -> None:
     assert first["session_id"] == second["session_id"]
 
 
+@pytest.mark.parametrize(
+    ("headers", "expected"),
+    [
+        ({}, False),
+        ({"X-Cache": "MISS"}, False),
+        ({"X-Cache": "Hit from edge"}, True),
+        ({"cf-aig-cache-status": "HIT"}, True),
+    ],
+)
+def test_an_answer_that_a_cache_repeats_is_marked(server: Server, headers: dict[str, str], expected: bool) -> None:
+    server.answer = lambda body: (200, headers, b'{"text": "ok"}')
+    [reply] = ask(server.url, "a")
+    assert reply.from_cache is expected
+
+
 def test_state_user_and_app_of_the_case_are_sent_without_a_template(server: Server) -> None:
     names = {"x-adk": {"userId": "ann", "appName": "shop"}}
     ask(server.url, case=Case(id="c", turns=(Turn("a"),), state={"balance": 5}, extra=names))

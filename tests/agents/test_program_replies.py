@@ -14,7 +14,7 @@ from engine_helpers import only, run, suite
 
 from proctor.agents.command_agent import CommandAgent
 from proctor.agents.resolve import resolve_agent
-from proctor.agents.wire_format import breaks_off
+from proctor.agents.wire_format import breaks_off, read_answer
 from proctor.base.errors import AgentFailed
 from proctor.cases.suite import Case, Expected, Turn
 from proctor.results.run import Outcome, Trial
@@ -212,3 +212,8 @@ for await (const line of createInterface({ input: process.stdin })) {
     )
     agent = resolve_agent({"command": "node agent.mjs", "session": True}, tmp_path)
     assert converse(agent, "one", "two").outcome is Outcome.PASSED
+
+
+def test_a_program_can_say_that_its_answer_comes_from_a_cache() -> None:
+    assert read_answer({"text": "ok", "from_cache": True}).from_cache
+    assert not read_answer({"text": "ok"}).from_cache

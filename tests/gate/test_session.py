@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -130,6 +131,22 @@ def test_a_new_case_that_fails_once_is_judged_by_five_trials(passing: set[int], 
     answers = {number: PASSED if number in passing else FAILED for number in range(1, 6)}
     found, _ = gated({**DESK, new: None}, lambda case, number: answers[number] if case == new else PASSED)
     assert found.verdict is expected
+
+
+def test_answers_from_a_cache_are_not_evidence() -> None:
+    """The cache repeats one bad answer, which says nothing about how often the case fails."""
+    broken = ("desk", "case-3")
+    session = GateSession({case: baseline(case, record) for case, record in DESK.items()}, GateSettings())
+    for case in DESK:
+        session.record(trial(case, 1, FAILED if case == broken else PASSED))
+    while requests := session.next_trials():
+        for request in requests:
+            again = trial(request.case, session.attempts(request.case) + 1, FAILED)
+            session.record(replace(again, replies=(Reply("Please call us.", from_cache=True),)))
+    assert session.attempts(broken) > 1
+    summaries = [TrialSummary.of(trial(case, 1, PASSED)) for case in DESK]
+    run = Run("run", 0.0, (), summaries, [], finished_at=1.0)
+    assert session.result(run).verdict is not GateVerdict.REGRESSION
 
 
 def test_a_case_in_quarantine_is_reported_and_not_run_again() -> None:

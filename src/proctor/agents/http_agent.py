@@ -238,7 +238,8 @@ class HttpSession(BaseSession):
             raise AgentFailed(str(error), infrastructure=True) from None
         try:
             response = await self._exchange(to_json(body))
-            return read_body(response.text, self._options) if self._stream is None else self._stream.reply()
+            reply = read_body(response.text, self._options) if self._stream is None else self._stream.reply()
+            return dataclasses.replace(reply, from_cache=True) if _is_from_cache(response.headers) else reply
         except ReplyTooLarge as error:
             error.head = self._mask_secrets(error.head)
             raise
@@ -356,6 +357,14 @@ def _selectors(options: HttpOptions) -> Json:
 
 def _has_header(headers: Mapping[str, str], name: str) -> bool:
     return any(header.lower() == name for header in headers)
+
+
+_CACHE_HEADERS = ("x-cache", "cf-cache-status", "cf-aig-cache-status", "helicone-cache", "x-portkey-cache-status")
+"""Headers in which caches and gateways for models say whether they repeat an earlier answer."""
+
+
+def _is_from_cache(headers: Mapping[str, str]) -> bool:
+    return any("hit" in headers.get(name, "").lower() for name in _CACHE_HEADERS)
 
 
 def _is_same_origin(url: Any, target: Any) -> bool:

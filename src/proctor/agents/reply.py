@@ -169,6 +169,8 @@ class Reply:
     """Why the turn failed, if it did. The other fields then hold the part of the answer that had arrived."""
     hidden_calls: HiddenCalls | None = None
     """Why `tool_calls` may be incomplete; `None` if nothing hints at that."""
+    from_cache: bool = False
+    """Whether the answer is known to be an earlier one that a cache repeats. The gate does not count it as evidence."""
     reports_calls: bool = field(default=False, compare=False, repr=False)
     """Whether the agent itself said which tools it called, so that no calls means none. Never stored."""
 

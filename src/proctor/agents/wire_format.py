@@ -7,7 +7,8 @@ answer is JSON of any shape that `reply_reader` knows. An answer with `error` sa
     {"error": {"message": "quota used up", "infrastructure": true}}         not the agent's fault
     {"error": {"message": "try again", "retry_after": 5}}                   not its fault, and worth a retry
 
-An answer says which tools were called in `tool_calls`, which is `[]` if none were. Without it, nobody knows.
+An answer says which tools were called in `tool_calls`, which is `[]` if none were. Without it, nobody knows. With
+`"from_cache": true` it says that it repeats an earlier answer, which the gate then does not count.
 """
 
 from __future__ import annotations
@@ -66,7 +67,10 @@ def turn_line(conversation: Conversation, turn: Turn, number: int) -> bytes:
 def read_answer(data: Json) -> Reply:
     """The reply that the answer of a program means; raises `AgentFailed` if it reports an error."""
     check_error(data)
-    return with_unreported_calls(to_reply(to_json(data)), REPORT_CALLS)
+    reply = to_reply(to_json(data))
+    if isinstance(data, Mapping) and data.get("from_cache") is True:
+        reply = dataclasses.replace(reply, from_cache=True)
+    return with_unreported_calls(reply, REPORT_CALLS)
 
 
 def with_unreported_calls(reply: Reply, fix: str) -> Reply:

@@ -336,6 +336,11 @@ def outcome_of_others(checks: Collection[str], trial: Trial) -> Outcome | None:
     return worst_outcome(own) if own else None
 
 
+def is_new_evidence(trial: Trial) -> bool:
+    """Whether the agent answered in this trial. A stored answer, or one from a cache, tells nothing new."""
+    return not trial.reused and not any(reply.from_cache for reply in trial.replies)
+
+
 def models_of(trials: Iterable[Trial]) -> tuple[str, ...]:
     """The models that answered, as providers name them, as far as they are known."""
     usages = (reply.usage for trial in trials for reply in trial.replies)
@@ -539,7 +544,7 @@ def _trials_by_identity(run: Run) -> dict[CaseIdentity, list[Trial]]:
     trials: dict[CaseIdentity, list[Trial]] = {}
     judgements: set[tuple[CaseAddress, tuple[str, ...]]] = set()
     for trial in run.trials:
-        if trial.reused or (run.gate is not None and trial.arm == OLD_ARM):
+        if not is_new_evidence(trial) or (run.gate is not None and trial.arm == OLD_ARM):
             continue
         address = (trial.suite, trial.case.id)
         calls = judge_call_keys(trial)

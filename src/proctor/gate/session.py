@@ -12,7 +12,14 @@ from types import MappingProxyType
 
 from proctor.base.json_data import fingerprint, to_json
 from proctor.cases.identity import CaseAddress, question_key
-from proctor.gate.baseline import CaseBaseline, models_of, outcome_of_others, outcome_under, trial_score
+from proctor.gate.baseline import (
+    CaseBaseline,
+    is_new_evidence,
+    models_of,
+    outcome_of_others,
+    outcome_under,
+    trial_score,
+)
 from proctor.gate.decision import Gate, TrialRequest
 from proctor.gate.new_cases import new_cases_verdict
 from proctor.gate.other_days import Counts
@@ -80,11 +87,12 @@ class GateSession:
         score, arm = trial_score(TrialSummary.of(trial)), trial.arm or NEW_ARM
         if isinstance(self._gate, TwoArmGate):
             answer = fingerprint([[reply.text, to_json(reply.tool_calls)] for reply in trial.replies])
-            self._gate.record(case, trial.outcome, score, arm, answer=answer, is_new=not trial.reused)
+            self._gate.record(case, trial.outcome, score, arm, answer=answer, is_new=is_new_evidence(trial))
         else:
             known = self._baselines[case].checks
             new = None if known is None else outcome_of_others(known, trial)
-            self._gate.record(case, outcome_under(known, trial), score, arm, new_checks=new)
+            outcome = outcome_under(known, trial) if is_new_evidence(trial) else Outcome.SKIPPED
+            self._gate.record(case, outcome, score, arm, new_checks=new)
 
     def _address(self, trial: Trial) -> CaseAddress:
         """The case, whichever version ran it."""

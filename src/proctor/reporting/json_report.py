@@ -157,6 +157,7 @@ def reply_data(reply: Reply) -> dict[str, Json]:
         "error": reply.error,
         **({"thoughts": reply.thoughts} if reply.thoughts else {}),
         **({"returned_none": True} if reply.returned_none else {}),
+        **({"from_cache": True} if reply.from_cache else {}),
         **({"hidden_calls": to_json(reply.hidden_calls)} if reply.hidden_calls is not None else {}),
     }
 
