@@ -84,7 +84,10 @@ def main() -> None:
         others = ", ".join(
             f"{count} {EXIT_CODES.get(code, code)}" for code, count in sorted(codes.items()) if code != 1
         )
-        print(f"| {name} | {options.runs} | {red.mean:.1%} [{red.low:.1%}, {red.high:.1%}] | {others} |", flush=True)
+        print(
+            f"| {name} | {options.runs} | {red.mean:.1%} [{red.low:.1%}, {red.high:.1%}] | {others or 'none'} |",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":
