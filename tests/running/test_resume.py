@@ -163,13 +163,13 @@ sys.exit(found[1].exit_code)
 
 def test_ctrl_c_in_an_event_loop_of_the_application_is_the_applications(tmp_path: Path) -> None:
     script = """
-import asyncio
+import asyncio, os
 import engine_helpers as under_test
 import proctor
 
 async def agent(question):
     if question == "case-5":
-        print("blocked", flush=True)
+        os.write(1, b"blocked\\n")
         await asyncio.Event().wait()
     return question
 
@@ -191,15 +191,15 @@ except KeyboardInterrupt:
 
 def test_a_second_ctrl_c_ends_the_process_at_once(tmp_path: Path) -> None:
     script = """
-import asyncio
+import asyncio, os
 import engine_helpers as under_test
 
 async def agent(question):
-    print("blocked", flush=True)
+    os.write(1, b"blocked\\n")
     try:
         await asyncio.Event().wait()
     finally:
-        print("stopping", flush=True)
+        os.write(1, b"stopping\\n")
         while True:
             try:
                 await asyncio.Event().wait()

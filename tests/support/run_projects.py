@@ -26,7 +26,7 @@ async def agent(question):
         os.kill(os.getpid(), signal.SIGKILL)
     if mine >= int(os.environ.get("BLOCK_AT", "1000000")):
         if mine == int(os.environ["BLOCK_AT"]):
-            print("blocked", flush=True)
+            os.write(1, b"blocked\\n")  # what an agent prints is captured
         await asyncio.Event().wait()
     if question in os.environ.get("OVERLOADED", "").split():
         raise ConnectionError("overloaded")
