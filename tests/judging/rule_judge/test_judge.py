@@ -85,30 +85,17 @@ def test_a_claim_about_something_else_is_left_open(mode: Any) -> None:
         judged(Faithfulness(mode=mode), seen("Professor Okafor teaches astronomy to sailors."))
 
 
-@pytest.mark.parametrize("answer", ["I don't know.", "Sorry, but I cannot help with that.", "Hello!", "Yes.", "…"])
-@pytest.mark.parametrize(
-    "name",
-    [
-        "Faithfulness",
-        pytest.param("Hallucination", marks=pytest.mark.needs("deepeval")),
-        pytest.param("Hallucinations", marks=pytest.mark.needs("adk")),
-    ],
-)
-def test_an_answer_that_claims_nothing_is_skipped(name: str, answer: str) -> None:
+@pytest.mark.parametrize("answer", ["I don't know.", "Sorry, but I cannot help with that.", "Hello!", "…"])
+def test_an_answer_that_claims_nothing_is_skipped_by_faithfulness(answer: str) -> None:
     with pytest.raises(NothingToCompare, match=r"makes no claim|is empty"):
-        judged(resolve_evaluator(EvaluatorSpec(name)).call, seen(answer))
+        judged(Faithfulness(), seen(answer))
 
 
 def test_an_answer_with_what_was_asked_for_is_relevant_and_one_about_another_thing_is_not() -> None:
     question = "When does the Harbour Museum open?"
     assert judged(AnswerRelevancy(), seen("The Harbour Museum opens at 9 am.", question=question)).score == 1
-    assert judged(AnswerRelevancy(), seen("A-17 is sent.", question="Where is order A-18?")).score == 0
-    for answer in (
-        "I don't know.",
-        "The Railway Museum opens at 8 am.",
-        "Penguins are flightless birds.",
-        "The Harbour Museum has three floors.",
-    ):
+    assert judged(AnswerRelevancy(), seen("The Railway Museum opens at 8 am.", question=question)).score == 0
+    for answer in ("I don't know.", "Penguins are flightless birds.", "The Harbour Museum has three floors."):
         with pytest.raises(JudgeAbstained):
             judged(AnswerRelevancy(), seen(answer, question=question))
 
@@ -166,7 +153,7 @@ def test_every_call_is_accounted_for_and_costs_nothing() -> None:
 
 def test_a_call_is_noted_with_zero_usage() -> None:
     with call_log() as calls:
-        asyncio.run(RuleJudge().ask(statements("When does the tour start?", "The tour starts at 9 am.")))
+        asyncio.run(RuleJudge().ask(statements("When is it?", "At 9 am.")))
     assert [(call.kind, call.model, call.usage) for call in calls] == [("statements", "rules", Usage(0, 0, 0.0, 0))]
 
 

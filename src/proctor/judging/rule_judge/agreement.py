@@ -2,8 +2,8 @@
 
 An answer agrees if one of its statements contains the reference, word by word and value by value, and nothing there
 denies or hedges it. It disagrees if the reference is one value (a number, a date, a name) and the answer gives another
-one of its type instead. Names are compared only if a person is asked for: a place has several names, and lies in larger
-ones. Otherwise the judge cannot tell: a right answer may use other words.
+one of its type instead, or if it contradicts a sentence of the reference. Otherwise the judge cannot tell: a right
+answer may use other words.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from itertools import groupby
 
 from proctor.judging.rule_judge.claims import declines, makes_claim, split_statements, without_courtesy
 from proctor.judging.rule_judge.lexicon import FUNCTION_WORDS, stem
-from proctor.judging.rule_judge.proof import Verdict
+from proctor.judging.rule_judge.proof import Verdict, all_of, judge_claims
 from proctor.judging.rule_judge.reading import Token, fold, matches, names_in, read
 from proctor.judging.rule_judge.values import Value, conflicts
 
@@ -78,7 +78,7 @@ def _compare(question: str, way: str, statements: Sequence[str]) -> Verdict:
     if not content or all(token.key in asked for token in content):
         return Verdict("cannot tell", "the question says as much as the reference")
     if len(content) > _MAX_SHORT_REFERENCE:
-        return OPEN
+        return _compare_sentences(way, statements)
     for statement in statements:
         is_doubtful = _DOUBTS.search(_plain(statement)) and not _DOUBTS.search(_plain(way))
         if _contains(_words(statement, names), expected) and not is_doubtful:
@@ -124,7 +124,7 @@ def _replacement(content: Sequence[Token], words: Sequence[Token], asked: set[st
         given = {each.text: each for each in values if each.kind == reference.kind}
         is_other = len(given) == 1 and all(_is_other(each, reference, words) for each in given.values())
         return next(iter(given)) if is_other else ""
-    if "who" not in asked or not all(token.value is None and token.text[:1].isupper() for token in content):
+    if not all(token.value is None and token.text[:1].isupper() for token in content):
         return ""
     runs = groupby(words, key=lambda token: token.kind == "name" and token.key not in asked)
     names = {" ".join(token.text for token in run) for is_name, run in runs if is_name}
@@ -135,8 +135,9 @@ def _replacement(content: Sequence[Token], words: Sequence[Token], asked: set[st
 
 def _is_other(given: Value, reference: Value, words: Sequence[Token]) -> bool:
     """Whether a value is another one than the reference's, and not a vaguer form of it."""
+    is_near = abs(given.base - reference.base) <= 0.05 * max(abs(given.base), abs(reference.base))
     is_vague = any(token.kind == "limit" or token.key == "about" for token in words)
-    return conflicts(given, reference) and not (given.kind == "number" and is_vague)
+    return conflicts(given, reference) and not (given.kind == "number" and is_near and is_vague)
 
 
 def _is_short_form(name: str, way: str) -> bool:
@@ -144,3 +145,9 @@ def _is_short_form(name: str, way: str) -> bool:
     initials = ["".join(word[0] for word in text.split()).lower() for text in (name, way)]
     plain = [re.sub(r"\W", "", text).lower() for text in (name, way)]
     return initials[0] == plain[1] or initials[1] == plain[0] or plain[0][:4] == plain[1][:4]
+
+
+def _compare_sentences(way: str, statements: Sequence[str]) -> Verdict:
+    """Compare a long reference: the answer must support each of its sentences."""
+    found = all_of(judge_claims([text for text in split_statements(way) if makes_claim(text)], statements))
+    return Verdict(found.answer, found.reason.replace("the passages say", "the answer says"))

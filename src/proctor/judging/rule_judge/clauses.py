@@ -133,13 +133,7 @@ def split_clauses(tokens: Tokens) -> list[list[Tokens]]:
         else:
             whole = (*clauses[-1][-1], Token("and", "and", "function"), *part)
             clauses[-1] = [*clauses[-1], whole] if _is_free(joint, part) else [whole]
-    # `Adults pay 9 euros and children pay 4 euros on weekends`: both may pay it on weekends.
-    places = [sum(token.key in _PLACING for token in versions[-1]) for versions in clauses]
-    return [] if places and places[-1] > min(places) else clauses
-
-
-_PLACING = PREPOSITIONS - {"of", "to", "by", "as", "from", "into", "onto"} | {"before", "after", "without"}
-"""Prepositions of a time, a place or a purpose, which may belong to several clauses."""
+    return clauses
 
 
 def _parts(tokens: Tokens) -> list[tuple[str, Tokens]]:

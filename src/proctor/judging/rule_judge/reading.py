@@ -48,9 +48,14 @@ def matches(claim: Token, source: Token) -> bool:
 
 
 def excludes(claim: Token, source: Token) -> bool:
-    """Whether the two fill the same slot and cannot both be true. Two names can: Holland is the Netherlands."""
+    """Whether the two fill the same slot and cannot both be true."""
     if claim.value is not None and source.value is not None:
         return conflicts(claim.value, source.value)
+    if claim.kind == source.kind == "name":
+        ours, theirs = claim.key.split(), source.key.split()
+        if "".join(word[0] for word in ours) in theirs or "".join(word[0] for word in theirs) in ours:
+            return False  # `LA` is Los Angeles
+        return set(ours).isdisjoint(theirs) or (len(ours) == len(theirs) and ours != theirs)
     if claim.kind == source.kind == "modal":
         return lexicon.MODALS[claim.key] > lexicon.MODALS[source.key]
     if claim.kind == source.kind == "quantifier":

@@ -11,9 +11,8 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from typing import Any
 
 from proctor.judging.rule_judge.claims import PAIR
@@ -52,24 +51,37 @@ def split_passage(passage: str) -> tuple[list[Record], list[str]]:
         if isinstance(document, dict) and document.keys() == {"tool", "result"}:
             document = document["result"]
         return list(_objects(document, "", 0)), list(_texts(document, 0))
-    lines = stripped.splitlines()
-    tables = [list(group) for has_bars, group in groupby(lines, key=lambda line: "|" in line) if has_bars]
-    records = [record for table in tables for record in _rows(table)]
+    records, lines = _tables(stripped.splitlines())
     pairs = [line for line in lines if PAIR.fullmatch(line)]
     entries = [re.sub(r"^\s*[-•*]\s|\*", "", line).replace(" = ", ": ", 1).partition(":") for line in pairs]
     fields = tuple((label.strip(), value.strip()) for label, _, value in entries)
     if fields:
         records.append(Record(_names(fields[0][0], fields[0][1]) if len(fields) > 1 else (), fields))
-    prose = [line for line in lines if "|" not in line]
-    return records, [] if all(line in pairs for line in prose if line.strip()) else ["\n".join(prose)]
+    is_data = all(line in pairs for line in lines if line.strip())
+    return records, [] if is_data else ["\n".join(lines)]
 
 
-def _rows(lines: Sequence[str]) -> Iterator[Record]:
-    """The rows of a table in Markdown, whose first line has the labels."""
-    table = [[cell.strip() for cell in line.strip().strip("|").split("|")] for line in lines]
-    for row in table[1:]:
-        if len(row) == len(table[0]) and "".join(row).strip("-: "):
-            yield Record(_names(table[0][0], row[0]), tuple(zip(table[0], row, strict=True))[1:])
+def _tables(lines: Sequence[str]) -> tuple[list[Record], list[str]]:
+    """The rows of tables in Markdown or with commas as records, and the other lines."""
+    records: list[Record] = []
+    rest: list[str] = []
+    table: list[tuple[str, list[str]]] = []
+    for line in [*lines, ""]:
+        cells = [cell.strip() for cell in line.strip().strip("|").split("|" if "|" in line else ",")]
+        is_row = (
+            len(cells) > 1 and all(len(cell) < 40 for cell in cells) and not line.rstrip().endswith((".", "!", "?"))
+        )
+        if table and not (is_row and len(cells) == len(table[0][1])):
+            header = table[0][1]
+            rows = [row for _, row in table[1:] if "".join(row).strip("-: ")] if len(table) > 2 else []
+            records += [Record(_names(header[0], row[0]), tuple(zip(header, row, strict=True))[1:]) for row in rows]
+            rest += [] if rows else [text for text, _ in table]
+            table = []
+        if is_row:
+            table.append((line, cells))
+        else:
+            rest.append(line)
+    return records, rest
 
 
 def _names(kind: str, name: str) -> tuple[str, ...]:
@@ -91,7 +103,7 @@ def _texts(value: Any, depth: int) -> Iterator[str]:
 
 
 def _objects(value: Any, kind: str, depth: int) -> Iterator[Record]:
-    """The objects of a JSON document, each with its own values; `kind` is the key around it."""
+    """The objects of a JSON document; one without a name belongs to the named object around it."""
     if depth > _MAX_NESTING:
         return
     if isinstance(value, list):
@@ -99,15 +111,16 @@ def _objects(value: Any, kind: str, depth: int) -> Iterator[Record]:
             yield from _objects(item, kind.removesuffix("s"), depth + 1)
     elif isinstance(value, dict):
         names = [name for key, text in value.items() if _is_naming(key, text) for name in _names(key, str(text))]
+        entries = list(_scalars(value, "", bool(names)))
+        counts = Counter(key for _, key, _ in entries)
+        is_vague = {key for key in counts if counts[key] > 1 or key in _STATES}
+        fields = [(f"{outer} {key}" if outer and key in is_vague else key, text) for outer, key, text in entries]
         names += [f"{kind} {name}" for name in names if kind] or [kind] * bool(kind)
-        currency = value.get("currency") or value.get("unit") or ""
-        scalars = {key: item for key, item in value.items() if isinstance(item, (str, int, float)) and item != ""}
-        texts = {key: item if isinstance(item, str) else json.dumps(item) for key, item in scalars.items()}
-        fields = tuple((key, f"{text} {currency}" if key in _PRICES else text) for key, text in texts.items())
         if fields:
-            yield Record(tuple(names), fields)
+            yield Record(tuple(names), tuple(fields))
         for key, item in value.items():
-            yield from _objects(item, _words(key), depth + 1)
+            if isinstance(item, list) or (isinstance(item, dict) and not _is_part(item, bool(names))):
+                yield from _objects(item, _words(key), depth + 1)
 
 
 def _is_naming(key: str, item: Any) -> bool:
@@ -115,23 +128,38 @@ def _is_naming(key: str, item: Any) -> bool:
     return is_id or (bool(_NAMING.search(key)) and type(item) in (str, int))
 
 
-def sentences(records: Sequence[Record], claims: Sequence[str], grounds: Sequence[str]) -> Iterator[tuple[str, str]]:
+def _is_part(item: Any, has_name: bool) -> bool:
+    """Whether an object is a part of the named object around it."""
+    return isinstance(item, dict) and has_name and not any(_is_naming(key, value) for key, value in item.items())
+
+
+def _scalars(value: Mapping[str, Any], outer: str, has_name: bool) -> Iterator[tuple[str, str, str]]:
+    """The values of an object and of its parts: the key around it, the key, the value as text."""
+    currency = value.get("currency") or value.get("unit") or ""
+    for key, item in value.items():
+        if _is_part(item, has_name) and not outer:
+            yield from _scalars(item, key, has_name)
+        elif isinstance(item, bool) or (isinstance(item, str) and item.strip()):
+            yield outer, key, json.dumps(item) if isinstance(item, bool) else item
+        elif isinstance(item, (int, float)):
+            label = outer if outer and key in ("amount", "value") else key
+            yield outer, label, f"{item} {currency}" if key in _PRICES else str(item)
+
+
+def sentences(records: Sequence[Record], claims: Sequence[str]) -> Iterator[tuple[str, str]]:
     """What the records say: the label and value as a quote, and each sentence that people write for it.
 
-    Only of records that the claims name. Amounts get the only currency of the grounds (the passages and the user's
-    words) if the claims name one, and 0.05 is 5% if they have one.
+    Only of records that the claims name. Amounts get the currency of the claims, and 0.05 is 5% if they have one.
     """
     counts = Counter(record.names for record in records)
     labels = Counter(_split_label(label)[0] for record in records for label, _ in record.fields)
     said = fold(" ".join(claims)).casefold()
-    money, claimed = (
-        {value.unit for text in texts for value in find_values(text)} & MONEY for texts in (grounds, claims)
-    )
+    money = {value.unit for claim in claims for value in find_values(claim)} & MONEY
     for record in records:
         names = [name for name in record.names if counts[record.names] == 1 and fold(name).casefold() in said]
         for label, value in record.fields:
             words, unit = _split_label(label)
-            if not unit and claimed and len(money) == 1 and not _PRICES.isdisjoint(words.split()):
+            if not unit and len(money) == 1 and not _PRICES.isdisjoint(words.split()):
                 unit = next(iter(money))
             if not unit and "%" in said and re.fullmatch(r"-?0\.\d+", value.strip()):
                 value = f"{float(value) * 100:g}%"

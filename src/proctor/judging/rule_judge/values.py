@@ -17,7 +17,7 @@ from proctor.judging.rule_judge.lexicon import UNITS
 
 Kind = Literal["number", "date", "clock", "id"]
 
-SIGNS = {"$": "usd", "€": "eur", "£": "gbp", "¥": "jpy", "₹": "inr", "%": "percent"}
+SIGNS = {"$": "usd", "€": "eur", "£": "gbp", "¥": "jpy", "₹": "inr", "%": "percent", "°": "degree"}
 MONEY = frozenset("usd eur gbp jpy inr chf".split())
 SCALES = {"thousand": 1e3, "k": 1e3, "million": 1e6, "mn": 1e6, "billion": 1e9, "bn": 1e9, "trillion": 1e12}
 MONTHS = "january february march april may june july august september october november december".split()
@@ -27,6 +27,7 @@ seventeen eighteen nineteen""".split()
 _TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
 SPELLED = {word: value for value, word in enumerate(_ONES)} | {word: 10 * n for n, word in enumerate(_TENS, start=2)}
 ORDINALS = "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth".split()
+HOW_OFTEN = ("once", "twice", "thrice")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,8 @@ class Value:
 
 def same_value(claim: Value, source: Value) -> bool:
     """Whether the claim's value follows from the source's: it may be less exact (May 2024 for 3 May 2024)."""
+    if {claim.kind, source.kind} == {"date", "number"}:
+        return _bare_year(claim) == _bare_year(source) is not None
     if claim.kind != source.kind:
         return False
     if claim.kind == "id":
@@ -65,8 +68,11 @@ def same_value(claim: Value, source: Value) -> bool:
         is_open = claim.is_half_open or (source.is_half_open and claim.amount < 720)
         return claim.amount == source.amount or (is_open and claim.amount % 720 == source.amount % 720)
     if claim.unit == source.unit:
-        return math.isclose(claim.base, source.base)
-    return False
+        return abs(claim.base - source.base) <= _slack(claim, source) * max(abs(claim.base), abs(source.base))
+    if {claim.unit, source.unit} == {"time", "calendar"}:
+        return _days(claim) == _days(source)
+    names_degrees = "degree" in (claim.unit, source.unit) and {claim.unit, source.unit} & {"celsius", "fahrenheit"}
+    return bool(names_degrees or _both_pounds(claim, source)) and claim.amount == source.amount
 
 
 def conflicts(claim: Value, source: Value) -> bool:
@@ -76,13 +82,38 @@ def conflicts(claim: Value, source: Value) -> bool:
     if claim.kind == "date":
         return any(a != b for a, b in zip(claim.parts, source.parts, strict=True) if None not in (a, b))
     if claim.kind == "number" and claim.unit != source.unit:
-        is_money = {claim.unit, source.unit} <= MONEY
-        return bool(claim.unit and source.unit) and (claim.amount == source.amount or is_money)
+        is_one_dimension = {claim.unit, source.unit} <= MONEY or {claim.unit, source.unit} == {"time", "calendar"}
+        return bool(claim.unit and source.unit) and (claim.amount == source.amount or is_one_dimension)
     # 10 miles are 16.1 km, which people write as 16 km, or as 15; 1,234,567 is 1.2 million.
     is_near = abs(claim.base - source.base) <= 0.05 * max(abs(claim.base), abs(source.base))
     digits = len(f"{claim.amount:.15g}".replace(".", "").strip("-0"))
     is_rounded = float(f"{source.base / claim.size:.{max(digits, 1)}g}") == claim.amount
     return not (claim.kind == "number" and is_near and (claim.size != source.size or is_rounded))
+
+
+def _slack(claim: Value, source: Value) -> float:
+    """How far two amounts may differ: not at all, unless one is in metric units and the other is not."""
+    if claim.unit in ("time", "calendar", *MONEY):
+        return 1e-9
+    return 0.006 if abs(math.remainder(math.log10(claim.size / source.size), 1)) > 1e-9 else 1e-9
+
+
+def _both_pounds(claim: Value, source: Value) -> bool:
+    return {claim.unit, source.unit} == {"mass", "gbp"} and "pound" in (claim.text + source.text).lower()
+
+
+def _days(value: Value) -> float:
+    """A duration in days where that is usual: a year is 365 days; other months have no length."""
+    if value.unit == "time":
+        return value.base / 86400
+    return value.base / 12 * 365 if value.base % 12 == 0 else -1
+
+
+def _bare_year(value: Value) -> float | None:
+    if value.kind == "date":
+        year, *rest = value.parts
+        return float(year) if year and rest == [None, None, None] else None
+    return value.amount if not value.unit else None
 
 
 _ADDRESS = r"https?://\S+[\w/]|[\w.+-]+@[\w-]+\.[\w.]+\w"
@@ -123,12 +154,12 @@ _NUMBER = re.compile(
     r"|\d+(?:\.\d+)?)"
     r"(?!\d)(?!\.\d)(?P<rank>(?:st|nd|rd|th)\b)?(?P<decade>'?s\b)?"
     rf"|(?<![\w'-])(?P<words>(?:{_WORD})(?:[ -](?:and )?(?:{_WORD}))*)(?![\w'])"
-    rf"|(?<![\w'-])(?P<ordinal>{'|'.join(ORDINALS)})(?![\w'])",
+    rf"|(?<![\w'-])(?P<ordinal>{'|'.join(ORDINALS)})(?![\w'])|\b(?P<often>{'|'.join(HOW_OFTEN)})\b",
     re.IGNORECASE,
 )
 _SCALE = re.compile(r"[\s-]?(?P<scale>thousand|million|billion|trillion|mn|bn|k)\b|(?P<letter>[mb])\b", re.IGNORECASE)
 _UNIT = re.compile(
-    r"\s?(?:°|degrees?)\s?(?P<degree>celsius|fahrenheit|[CF])\b|\s?(?P<sign>[%€£$¥₹])|[\s-]?(?P<unit>km/h|[a-z]+)(?!\w)",
+    r"\s?(?:°|degrees?)\s?(?P<degree>celsius|fahrenheit|[CF])\b|\s?(?P<sign>[%€£$°¥₹])|[\s-]?(?P<unit>km/h|[a-z]+)(?!\w)",
     re.IGNORECASE,
 )
 
@@ -183,6 +214,8 @@ def _numbers(text: str) -> Iterator[Value]:
         if match["ordinal"] or match["rank"]:
             amount = ORDINALS.index(word) + 1 if match["ordinal"] else _digits(match["digits"])
             yield Value("number", match[0], start, end, amount=amount, unit="ordinal")
+        elif match["often"]:
+            yield Value("number", match[0], start, end, amount=HOW_OFTEN.index(word) + 1, unit="times")
         else:
             amount = _spelled(match["words"].lower()) if match["words"] else _digits(match["digits"])
             code = (match["code"] or "").strip()
