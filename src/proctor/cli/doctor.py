@@ -12,6 +12,7 @@ import click
 
 from proctor.agents.reply_limits import size_text
 from proctor.agents.resolve import is_python_reference
+from proctor.base.environment import environment_from
 from proctor.base.errors import InvalidSuite, ProctorError
 from proctor.base.event_loops import run_sync
 from proctor.base.json_data import Json
@@ -130,7 +131,11 @@ def _observed(suites: list[Suite], loads: bool) -> dict[str, dict[str, Json]]:
         for suite in suites
         if suite.agent is not None
     }
-    return {name: observability(suite.agent, suite.base, load=loads).to_json() for name, suite in agents.items()}
+    observed = {}
+    for name, suite in agents.items():
+        with environment_from(suite.env_files):
+            observed[name] = observability(suite.agent, suite.base, load=loads).to_json()
+    return observed
 
 
 def _suite(path: str, configuration: Configuration, loads: bool) -> dict[str, Any]:
