@@ -50,6 +50,7 @@ def test_every_field_of_a_trial_is_in_the_report() -> None:
         "raw",
         "thoughts",
         "returned_none",
+        "from_cache",
         "hidden_calls",
         "reports_calls",
     }  # the last ones, and handoff below, only if there are any
