@@ -102,7 +102,9 @@ def test_a_missing_instrumentation_package_is_reported(tmp_path: Path) -> None:
     """
     nothing, no_call = python(script, tmp_path).strip().split("\n")[-2:]
     assert "pip install openinference-instrumentation-anthropic" in nothing
-    assert no_call.startswith("No LLMSpan found in the trace; to trace the calls of anthropic: pip install ")
+    assert no_call.replace(": uv pip", ": pip").startswith(
+        "No LLMSpan found in the trace; to trace the calls of anthropic: pip install "
+    )
 
 
 def _has_instrumentation(name: str) -> bool:
