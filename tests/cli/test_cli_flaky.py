@@ -13,13 +13,17 @@ import pytest
 Command = Callable[..., Any]
 
 AGENT = """
+import threading
 from pathlib import Path
+
+COUNTING = threading.Lock()
 
 
 def count():
     path = Path("count")
-    number = int(path.read_text()) + 1 if path.exists() else 0
-    path.write_text(str(number))
+    with COUNTING:
+        number = int(path.read_text()) + 1 if path.exists() else 0
+        path.write_text(str(number))
     return number
 
 

@@ -418,16 +418,19 @@ def test_a_gate_whose_budget_is_spent_says_what_it_knows(shop: Path, proctor_pro
 
 def test_a_drop_that_is_spread_thin_over_many_cases_is_seen(project: Path, proctor_process: Command) -> None:
     agent = """
+import threading
 import zlib
 from pathlib import Path
 
 WRONG = {wrong}
+COUNTING = threading.Lock()
 
 
 def agent(question):
     path = Path("asked-" + question)
-    asked = len(path.read_text()) if path.exists() else 0
-    path.write_text("x" * (asked + 1))
+    with COUNTING:
+        asked = len(path.read_text()) if path.exists() else 0
+        path.write_text("x" * (asked + 1))
     return "no" if (zlib.crc32(question.encode()) + 7 * asked) % 10 < WRONG else question
 """
     cases = "".join(f"  - {{id: c{n}, input: c{n}, expected: c{n}}}\n" for n in range(60))
