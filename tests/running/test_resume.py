@@ -4,12 +4,15 @@ import json
 import signal
 import subprocess
 import sys
+import time
 from collections import Counter
 from pathlib import Path
 
 import pytest
 from engine_helpers import finish, spawn
 from run_projects import AGENT, RUN, project, read_prompts, run_to_end, start_blocked_run, statuses, stored_cases
+
+from proctor.running.resume import new_run_id
 
 pytestmark = pytest.mark.process
 
@@ -332,3 +335,12 @@ def test_answers_are_scored_again_when_an_evaluator_changed_and_no_agent_is_call
     assert run(1.0) == "[('a', 'passed', 1.0), ('b', 'failed', None)]"
     assert run(0.75, "resume") == "[('a', 'passed', 0.75), ('b', 'failed', None), ('c', 'passed', 0.75)]"
     assert (tmp_path / "calls.log").read_text().split() == ["one", "two", "three"]
+
+
+def test_the_ids_of_runs_that_start_in_one_second_sort_by_time() -> None:
+    ids = []
+    for _ in range(20):
+        ids.append(new_run_id())
+        time.sleep(0.001)  # longer than the finest step of an id
+    assert ids == sorted(ids)
+    assert len(set(ids)) == 20

@@ -52,8 +52,14 @@ class OpenRun:
 
 
 def new_run_id() -> str:
-    """A new run id. Ids sort by time and are unique even if two runs start in the same second."""
-    return f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{os.urandom(3).hex()}"
+    """A new run id, such as `20260131-235959-7f3a0c`.
+
+    Ids sort by time, also within one second: the first four digits of the suffix are the fraction of the second, the
+    last two are random, for runs that start at the same moment.
+    """
+    seconds, fraction = divmod(time.time_ns(), 1_000_000_000)
+    moment = time.strftime("%Y%m%d-%H%M%S", time.gmtime(seconds))
+    return f"{moment}-{fraction * 0x10000 // 1_000_000_000:04x}{os.urandom(1).hex()}"
 
 
 def start_run(run: Run, store: Store | None) -> OpenRun:
