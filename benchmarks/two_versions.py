@@ -84,7 +84,7 @@ class World:
             runs.append([Counts(sum(rng.random() < rate for _ in range(each)), each) for rate in rates])
         return runs
 
-    def run(self, requests: Sequence[TrialRequest]) -> list[tuple[TrialRequest, Outcome, bool]]:
+    def run(self, requests: Sequence[TrialRequest]) -> list[tuple[TrialRequest, Outcome]]:
         """The outcome of each request, and whether it is known to be new."""
         conditions, rng = self._conditions, self._rng
         self._round += 1
@@ -99,14 +99,15 @@ class World:
                 place = at / len(requests)
                 in_burst = start <= place < start + conditions.outage
                 passed = passed and not (in_burst if conditions.is_burst else rng.random() < conditions.outage)
-            is_new = True
+            is_repeated = bool(conditions.cached) and request in self._first_outcomes
             if conditions.cached:
-                is_new = request not in self._first_outcomes or conditions.cached != "known"
                 passed = self._first_outcomes.setdefault(request, passed)
             outcome = Outcome.PASSED if passed else Outcome.FAILED
+            if is_repeated and conditions.cached == "known":
+                outcome = Outcome.SKIPPED
             if rng.random() < conditions.errors[request.arm != NEW_ARM]:
                 outcome = Outcome.ERROR
-            results.append((request, outcome, is_new))
+            results.append((request, outcome))
         return results
 
 
@@ -135,8 +136,8 @@ def decide(world: World, cases: int, seed: int) -> tuple[GateVerdict, int]:
     trials = 0
     while requests := gate.next_trials():
         trials += len(requests)
-        for request, outcome, is_new in world.run(requests):
-            gate.record(request.case, outcome, arm=request.arm, is_new=is_new)
+        for request, outcome in world.run(requests):
+            gate.record(request.case, outcome, arm=request.arm)
     return gate.result().verdict, trials
 
 

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from proctor.base.errors import UsageError
 from proctor.base.json_data import UNSET
+from proctor.base.keywords import read_number
 from proctor.cases.suite import EvaluatorSpec, NamedData
 from proctor.evaluators import json_diff as lists
 from proctor.evaluators.data import JSONDiff, ListContains, Numeric, NumericDiff, ValidJSON
 from proctor.evaluators.evaluable import Evaluable
 from proctor.evaluators.evaluation import NothingToCompare
 from proctor.evaluators.registry import resolve_evaluator
-from proctor.evaluators.text.keywords import read_number
 
 numbers = st.integers(-(10**30), 10**30) | st.floats(allow_nan=False, allow_infinity=False)
 documents = st.recursive(

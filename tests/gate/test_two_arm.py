@@ -121,8 +121,8 @@ def test_trials_that_are_not_new_are_never_evidence() -> None:
     while requests := gate.next_trials():
         for request in requests:
             passed = request.case[1] != "case-3" or request.arm == OLD_ARM
-            is_first = not gate.attempts(*request)
-            gate.record(request.case, OUTCOMES[passed], arm=request.arm, is_new=is_first)
+            outcome = Outcome.SKIPPED if gate.attempts(*request) else OUTCOMES[passed]
+            gate.record(request.case, outcome, arm=request.arm)
     assert gate.result().verdict is GateVerdict.INCONCLUSIVE
 
 

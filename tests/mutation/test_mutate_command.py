@@ -14,7 +14,7 @@ import yaml
 from judge_server import judge_server, says
 from judged_projects import judge_at, write_project
 
-from proctor.evaluators.text.keywords import find_keywords
+from proctor.base.keywords import find_keywords
 
 Command = Callable[..., Any]
 

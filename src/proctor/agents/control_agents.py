@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import re
 from collections.abc import Mapping
 
 from proctor.agents.agent import BaseAgent, BaseSession
@@ -15,6 +14,7 @@ from proctor.agents.reply import Reply, ToolCall, Usage
 from proctor.agents.tool_mocks import ignore_mocks
 from proctor.base.errors import UnreadableReply
 from proctor.base.json_data import UNSET, Json, to_json, to_text
+from proctor.base.keywords import find_keywords
 from proctor.cases.matchers import (
     Approx,
     Each,
@@ -129,24 +129,9 @@ def _expected_answer(expected: Expected) -> tuple[str, Json]:
 
 
 def _missing_keywords(keywords: Keywords, text: str) -> list[str]:
-    missing = [word for word in keywords.all if not _mentions(text, word)]
-    if not any(_mentions(text, word) for word in keywords.any):
-        missing += [word for word in keywords.any if word not in missing]
-    return missing
-
-
-def _mentions(text: str, word: str) -> bool:
-    """Whether the text contains the word, as `Contains` sees it: a number must not be part of a longer number.
-
-    Case and separators of thousands do not matter, and decimals may follow.
-    """
-    text, word = (re.sub(r"(?<=\d),(?=\d{3}(?!\d))", "", item.casefold()) for item in (text, word))
-    pattern = re.escape(word)
-    if word[:1].isdigit():
-        pattern = rf"(?<![\d.,]){pattern}"
-    if word[-1:].isdigit():
-        pattern = rf"{pattern}(?!\d)"
-    return re.search(pattern, text) is not None
+    _, missing = find_keywords(keywords.all, text, ignore_case=True)
+    any_found, any_missing = find_keywords(keywords.any, text, ignore_case=True)
+    return missing if any_found else [*missing, *(word for word in any_missing if word not in missing)]
 
 
 def _example_calls(expected: ExpectedCall) -> list[ToolCall]:

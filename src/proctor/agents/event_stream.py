@@ -187,7 +187,7 @@ class StreamedReply:
         if self.is_finished:
             return
         if event.data.strip() == END_OF_STREAM:
-            self._has_answer, self.is_finished = True, True
+            self._end()
             return
         self._events += 1
         data = _json(event.data)
@@ -235,6 +235,11 @@ class StreamedReply:
         if paths.state is not None and isinstance(state := paths.state.find(data), Mapping):
             self._state = state
 
+    def _end(self) -> None:
+        """The service has marked the end, so an empty answer is an answer too."""
+        self._has_answer = True
+        self.is_finished = True
+
     def _call(self, key: Any) -> _OpenCall:
         self._has_answer = True
         return self._calls.setdefault(key, _OpenCall())
@@ -272,7 +277,8 @@ class StreamedReply:
             else:
                 self._add_default_text(choice.get("text"))
             if choice.get("finish_reason"):
-                self._has_answer, self._is_complete = True, True
+                self._has_answer = True
+                self._is_complete = True
 
     def _add_call_delta(self, item: Json) -> None:
         if self.selectors.tool_calls is not None or not isinstance(item, Mapping):
@@ -307,7 +313,8 @@ class StreamedReply:
             return False
         delta, block = data.get("delta"), data.get("content_block")
         if kind == "message_start":
-            self._ends_with, message = "message_stop", data.get("message")
+            self._ends_with = "message_stop"
+            message = data.get("message")
             self._set_usage(message.get("usage") if isinstance(message, Mapping) else None)
         elif kind == "content_block_start" and isinstance(block, Mapping):
             if block.get("type") == "tool_use" and self.selectors.tool_calls is None:
@@ -323,7 +330,7 @@ class StreamedReply:
         elif kind == "message_delta":
             self._set_usage(data.get("usage"))
         elif kind == "message_stop":
-            self._has_answer, self.is_finished = True, True
+            self._end()
         return True
 
     def _read_response_event(self, kind: str, data: Mapping[str, Json]) -> None:
@@ -341,7 +348,7 @@ class StreamedReply:
             raise AgentFailed("the service reports that the response failed")
         elif kind in ("response.completed", "response.incomplete"):
             self._set_usage(response.get("usage") if isinstance(response, Mapping) else None)
-            self._has_answer, self.is_finished = True, True
+            self._end()
 
     def _read_object(self, data: Mapping[str, Json]) -> None:
         """An event of no known service: a piece of text under a common name, or parts of a reply."""

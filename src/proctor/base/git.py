@@ -32,19 +32,26 @@ def git_state(folder: Path) -> GitState | None:
     """Commit, branch and whether tracked files were changed; None outside a repository or without git."""
     command = ["git", "--no-optional-locks", "-c", "core.fsmonitor=false", "status", "--porcelain=v2", "--branch"]
     try:
-        process = subprocess.run(
-            [*command, "--untracked-files=no"],
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            encoding="utf-8",
-            errors="replace",
-            timeout=STATUS_SECONDS,
-            check=False,
-        )
+        process = _run([*command, "--untracked-files=no"], folder, os.environ, STATUS_SECONDS)
     except (OSError, ValueError, subprocess.SubprocessError):
         return None
     return _parse_status(process.stdout.splitlines()) if process.returncode == 0 else None
+
+
+def _run(
+    command: Sequence[str], folder: Path, environment: Mapping[str, str], timeout: float
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command,
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
+        errors="replace",
+        timeout=timeout,
+        check=False,
+    )
 
 
 def _parse_status(lines: Sequence[str]) -> GitState:
@@ -83,17 +90,7 @@ def run_git(folder: Path, *arguments: str, timeout: float = 300.0) -> str:
     command = ["git", "-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}", *arguments]
     environment = {**without_git_variables(os.environ), "GIT_TERMINAL_PROMPT": "0"}
     try:
-        process = subprocess.run(
-            command,
-            cwd=folder,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            encoding="utf-8",
-            errors="replace",
-            timeout=timeout,
-            check=False,
-        )
+        process = _run(command, folder, environment, timeout)
     except FileNotFoundError:
         raise GitProblem("git is not installed") from None
     except (OSError, ValueError, subprocess.SubprocessError) as error:

@@ -9,6 +9,7 @@ from typing import Any
 
 from proctor.base.errors import UsageError
 from proctor.base.json_data import Json, to_text
+from proctor.base.keywords import read_number
 from proctor.cases.suite import NamedData
 from proctor.evaluators.declaration import ScoreSettings, evaluator
 from proctor.evaluators.evaluable import Evaluable
@@ -21,7 +22,6 @@ from proctor.evaluators.json_diff import (
     number_score,
     pair_items,
 )
-from proctor.evaluators.text.keywords import read_number
 from proctor.evaluators.values import (
     as_plain_data,
     expected_but_got,

@@ -34,7 +34,7 @@ FIT_STEPS, FIT_WEIGHT = 8, 3.0
 """Steps of the fit, and how many cases the usual shares count as."""
 
 
-class CaseCounts(NamedTuple):
+class VersionCounts(NamedTuple):
     """The outcomes of a case: of the new version, of the old version, and in the baseline."""
 
     new_passes: int = 0
@@ -53,7 +53,7 @@ class CaseCounts(NamedTuple):
         return self.new_failures + self.old_failures + self.baseline_failures
 
 
-def drop_odds(cases: Iterable[CaseCounts], drop: float, day_deviation: float) -> float:
+def drop_odds(cases: Iterable[VersionCounts], drop: float, day_deviation: float) -> float:
     """The odds of "every rate is lower by `drop`" against "nothing changed".
 
     `day_deviation` is how far today's level may lie from that of the baseline, as a standard deviation of the log odds.
@@ -74,7 +74,7 @@ def drop_odds(cases: Iterable[CaseCounts], drop: float, day_deviation: float) ->
     return chance_dropped / max(chance_same, 1e-300)
 
 
-def trial_variance(cases: Iterable[CaseCounts]) -> float:
+def trial_variance(cases: Iterable[VersionCounts]) -> float:
     """The variance of one trial of a case drawn at random, if both versions and the baseline have the same rates."""
     totals = Counter((case.passes, case.failures) for case in cases)
     logs = [
@@ -85,7 +85,7 @@ def trial_variance(cases: Iterable[CaseCounts]) -> float:
     return math.fsum(share * rate * (1 - rate) for share, rate in zip(shares, RATES, strict=True))
 
 
-def _explained(kinds: Counter[CaseCounts], new_rates: Sequence[float], usual_rates: Sequence[float]) -> float:
+def _explained(kinds: Counter[VersionCounts], new_rates: Sequence[float], usual_rates: Sequence[float]) -> float:
     """How well the outcomes are explained if a case with rate `RATES[i]` today has these rates as new version and on
     a usual day: the logarithm of their probability with the best shares of the rates.
     """

@@ -1,8 +1,8 @@
 """Whether failures differ between days more than chance allows, although the agent is the same.
 
 Both tests shuffle: if the rates of all cases are what they were, the failures of a case fall on its trials of all days
-like a random shuffle, whatever its rate. `chance_of_failures` compares today with the baseline, and `days_differ` the
-recorded runs with each other.
+like a random shuffle, whatever its rate (`suite_test`). `chance_of_failures` compares today with the baseline, and
+`days_differ` the recorded runs with each other.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
+
+from proctor.gate.suite_test import BaselineSuiteTest, CaseCounts
 
 
 class Counts(NamedTuple):
@@ -25,27 +27,8 @@ class Counts(NamedTuple):
 
 def chance_of_failures(cases: Iterable[tuple[Counts, Counts]]) -> float:
     """The probability of at least as many failures now. For each case: what was recorded, and what was seen now."""
-    chances = [1.0]
-    observed = 0
-    for before, now in cases:
-        failures = before.failures + now.failures
-        if not failures or not now.trials:
-            continue
-        observed += now.failures
-        ways = math.comb(now.trials + before.trials, failures)
-        most = min(now.trials, failures)
-        one = [math.comb(now.trials, k) * math.comb(before.trials, failures - k) / ways for k in range(most + 1)]
-        chances = _convolve(chances, one)
-    return min(1.0, math.fsum(chances[observed:]))
-
-
-def _convolve(one: Sequence[float], other: Sequence[float]) -> list[float]:
-    """The distribution of the sum of two independent counts."""
-    result = [0.0] * (len(one) + len(other) - 1)
-    for at, chance in enumerate(one):
-        for step, factor in enumerate(other):
-            result[at + step] += chance * factor
-    return result
+    counts = (CaseCounts(*before, *now) for before, now in cases if now.trials)
+    return BaselineSuiteTest(counts, weighted=False).p_worse
 
 
 def days_differ(runs: Sequence[Sequence[Counts]], level: float = 0.03) -> bool:

@@ -66,7 +66,10 @@ class GateSession:
         self._store = store
         records = {case: baseline.record for case, baseline in baselines.items()}
         self._gate: Gate | TwoArmGate
+        self._known_checks: dict[CaseAddress, frozenset[str]] = {}
+        """The evaluators that the baseline knows, for cases that have others as well."""
         if settings.against is None:
+            self._known_checks = {case: item.checks for case, item in baselines.items() if item.checks is not None}
             self._gate = Gate(records, settings, quarantined)
         else:
             runs = _recorded_runs(baselines)
@@ -85,13 +88,14 @@ class GateSession:
         if case not in self._baselines:  # a resumed run may have trials of cases that were removed
             return
         score, arm = trial_score(TrialSummary.of(trial)), trial.arm or NEW_ARM
+        known = self._known_checks.get(case)
+        # An answer or a judgement that was only repeated says nothing new about the agent.
+        outcome = outcome_under(known, trial) if is_new_evidence(trial) else Outcome.SKIPPED
         if isinstance(self._gate, TwoArmGate):
             answer = fingerprint([[reply.text, to_json(reply.tool_calls)] for reply in trial.replies])
-            self._gate.record(case, trial.outcome, score, arm, answer=answer, is_new=is_new_evidence(trial))
+            self._gate.record(case, outcome, score, arm, answer=answer)
         else:
-            known = self._baselines[case].checks
             new = None if known is None else outcome_of_others(known, trial)
-            outcome = outcome_under(known, trial) if is_new_evidence(trial) else Outcome.SKIPPED
             self._gate.record(case, outcome, score, arm, new_checks=new)
 
     def _address(self, trial: Trial) -> CaseAddress:
@@ -147,10 +151,8 @@ class GateSession:
         for summary in run.summaries:
             if (summary.suite, summary.case_id) in new:
                 summaries[summary.suite].append(summary)
-        partial = {address for address, known in self._baselines.items() if known.checks is not None}
-        for trial in run.trials if partial and isinstance(self._gate, Gate) else ():
-            baseline = self._baselines.get((trial.suite, trial.case.id))
-            known = None if baseline is None else baseline.checks
+        for trial in run.trials if self._known_checks else ():
+            known = self._known_checks.get((trial.suite, trial.case.id))
             other = None if known is None else outcome_of_others(known, trial)
             if other is not None:
                 summaries[trial.suite].append(replace(TrialSummary.of(trial), outcome=other))

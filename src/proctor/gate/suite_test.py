@@ -56,17 +56,20 @@ class CaseCounts:
 class BaselineSuiteTest:
     """Compares the new trials of a suite with its baseline: a `SuiteTest` that runs the new version only."""
 
-    def __init__(self, cases: Iterable[CaseCounts]) -> None:
-        kinds: Counter[tuple[int, int, int]] = Counter()
+    def __init__(self, cases: Iterable[CaseCounts], *, weighted: bool = True) -> None:
+        """If not `weighted`, all failures count the same: then the test is about their number."""
+        kinds: Counter[tuple[int, int, int, int]] = Counter()
         self.observed = 0
         self.failing = 0
         for case in cases:
             self.failing += case.now_passes < case.now_trials
             trials = case.trials + case.now_trials
             failures = trials - case.passes - case.now_passes
-            kinds[trials, failures, case.now_trials] += 1
-            self.observed += failure_weight(failures, trials) * (case.now_trials - case.now_passes)
-        self._terms = [(count, _failure_distribution(*kind)) for kind, count in kinds.items() if kind[1] > 0]
+            weight = failure_weight(failures, trials) if weighted else 1
+            self.observed += weight * (case.now_trials - case.now_passes)
+            if failures:
+                kinds[trials, failures, case.now_trials, weight] += 1
+        self._terms = [(count, _failure_distribution(*kind)) for kind, count in kinds.items()]
 
     @cached_property
     def p_worse(self) -> float:
@@ -94,9 +97,8 @@ def failure_weight(failures: int, trials: int) -> int:
     return max(1, round(4 * math.log((1 - lower) / (1 - rate) * rate / lower)))
 
 
-def _failure_distribution(trials: int, failures: int, now: int) -> list[tuple[int, float]]:
+def _failure_distribution(trials: int, failures: int, now: int, weight: int) -> list[tuple[int, float]]:
     """The weighted failures that a shuffle can put among the new trials, with their probabilities."""
-    weight = failure_weight(failures, trials)
     ways = math.comb(trials, now)
     return [
         (weight * count, math.comb(failures, count) * math.comb(trials - failures, now - count) / ways)

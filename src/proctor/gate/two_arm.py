@@ -34,7 +34,7 @@ from dataclasses import dataclass, field
 from proctor.cases.identity import CaseAddress
 from proctor.gate.beliefs import BaselineRecord
 from proctor.gate.decision import TrialRequest
-from proctor.gate.drop_model import CaseCounts, drop_odds, trial_variance
+from proctor.gate.drop_model import VersionCounts, drop_odds, trial_variance
 from proctor.gate.other_days import Counts, chance_of_failures, days_differ
 from proctor.gate.pair_evidence import CaseEvidence, DropEvidence, Pair, drop_bets
 from proctor.gate.settings import MAX_ROUNDS, WORLD_TRIALS, GateSettings
@@ -101,7 +101,7 @@ class _Arm:
     outcomes: list[Outcome] = field(default_factory=list)
     """All trials, errors included."""
     passed: list[bool | None] = field(default_factory=list)
-    """Whether each passed; `None` if it does not count as evidence: an error, or an answer that is not new."""
+    """Whether each passed; `None` if it is no evidence, such as an error."""
     scores: list[float | None] = field(default_factory=list)
     answers: list[str | None] = field(default_factory=list)
     """What identifies each answer; `None` if it is not known."""
@@ -118,9 +118,9 @@ class _Case:
         self.arms = {NEW_ARM: _Arm(), OLD_ARM: _Arm()}
         self.first: bool | None = None
         """Whether the first trial of the new version passed; it never counts as evidence against a suspect."""
-        self.counts = CaseCounts()
+        self.counts = VersionCounts()
         """All pairs."""
-        self.whole_counts = CaseCounts()
+        self.whole_counts = VersionCounts()
         """Pairs in rounds of the whole suite: nothing selected these."""
         self.lowest_score: float | None = None
         """For a suspect that passed with a low score: on both versions, lower scores count as failures."""
@@ -209,17 +209,14 @@ class TwoArmGate:
         arm: str = NEW_ARM,
         *,
         answer: str | None = None,
-        is_new: bool = True,
     ) -> None:
-        """Count one trial. Only a trial that passed or failed, and whose answer and judgement are new, is evidence.
+        """Count one trial. Only a trial that passed or failed is evidence.
 
         `answer` identifies what the agent did, to tell whether it repeats itself.
         """
         side = self._cases[case].arms[arm]
         side.outcomes.append(outcome)
-        side.passed.append(
-            outcome is Outcome.PASSED if is_new and outcome in (Outcome.PASSED, Outcome.FAILED) else None
-        )
+        side.passed.append(outcome is Outcome.PASSED if outcome in (Outcome.PASSED, Outcome.FAILED) else None)
         side.scores.append(score)
         side.answers.append(answer)
 
@@ -439,11 +436,11 @@ class TwoArmGate:
         for address in addresses:
             case = self._cases[address]
             now = zip(case.whole_counts, case.counts, before[address], strict=True)
-            case.whole_counts = CaseCounts(*(whole + count - earlier for whole, count, earlier in now))
+            case.whole_counts = VersionCounts(*(whole + count - earlier for whole, count, earlier in now))
         self._rounds += len(addresses) / len(self._gated)
         return sum(pair is not None for pair in pairs.values()) / len(pairs)
 
-    def _counts_for_model(self, case: _Case) -> CaseCounts:
+    def _counts_for_model(self, case: _Case) -> VersionCounts:
         counts = case.counts._replace(baseline_passes=case.recorded.passes, baseline_failures=case.recorded.failures)
         # The old version did not run beside the first trial, so it counts only until a whole round has run.
         if not any(case.whole_counts):
@@ -459,7 +456,7 @@ class TwoArmGate:
         runs = [[run.get(address, Counts(0, 0)) for address in self._gated] for run in self._recorded_runs]
         return THOROUGH if days_differ(runs) else LEAN
 
-    def _visible_drop(self, counts: Sequence[CaseCounts]) -> float:
+    def _visible_drop(self, counts: Sequence[VersionCounts]) -> float:
         error = math.sqrt(2 * trial_variance(counts) / (3 * len(counts)))
         return min(0.5, max(WANTED_DROP, VISIBLE_DROP * error))
 
@@ -584,7 +581,7 @@ class TwoArmGate:
         )
 
 
-def _with_outcomes(counts: CaseCounts, new: bool | None, old: bool | None) -> CaseCounts:
+def _with_outcomes(counts: VersionCounts, new: bool | None, old: bool | None) -> VersionCounts:
     return counts._replace(
         new_passes=counts.new_passes + (new is True),
         new_failures=counts.new_failures + (new is False),

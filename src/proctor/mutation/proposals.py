@@ -20,10 +20,10 @@ from typing import Literal
 from proctor.agents.reply import Reply, ToolCall
 from proctor.base.errors import InvalidSuite, UsageError
 from proctor.base.json_data import UNSET, Json, to_text
+from proctor.base.keywords import find_keywords
 from proctor.cases.evaluator_specs import write_specs
 from proctor.cases.formats.native.writer import write_expected, yaml_lines
 from proctor.cases.suite import Case, EvaluatorSpec, Expected, ExpectedCall, Keywords, Turn, with_implied
-from proctor.evaluators.text.keywords import find_keywords
 from proctor.mutation.call_mutants import ARGUMENT_CHANGES, CALL_CHANGES, accepts_value
 from proctor.mutation.findings import Proposal
 from proctor.mutation.mutants import Mutant

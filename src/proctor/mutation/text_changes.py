@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TypeVar
 
-from proctor.evaluators.text.keywords import searchable_words
+from proctor.base.keywords import searchable_words
 
 T = TypeVar("T")
 

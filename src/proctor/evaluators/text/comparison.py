@@ -14,8 +14,8 @@ from typing import TypeVar
 from rapidfuzz.distance import LCSseq, Levenshtein
 
 from proctor.base.json_data import Json
+from proctor.base.keywords import same_number
 from proctor.cases.matchers import json_equal
-from proctor.evaluators.text.keywords import same_number
 from proctor.evaluators.values import parse_if_json, quote
 
 

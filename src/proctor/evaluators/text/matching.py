@@ -8,13 +8,13 @@ from typing import Any, ClassVar
 
 from proctor.base.deprecation import renamed_fields
 from proctor.base.json_data import Json, to_text
+from proctor.base.keywords import find_keywords
 from proctor.base.regexes import check_pattern, fullmatch, search
 from proctor.cases.suite import Keywords
 from proctor.evaluators.declaration import ScoreSettings, evaluator
 from proctor.evaluators.evaluable import Evaluable
 from proctor.evaluators.evaluation import Evaluation, NothingToCompare
 from proctor.evaluators.text.comparison import difference, edit_similarity, equal_values, normalize
-from proctor.evaluators.text.keywords import find_keywords
 from proctor.evaluators.values import (
     as_plain_data,
     as_text,

@@ -43,13 +43,13 @@ def expected_calls(evaluable: Evaluable) -> tuple[ExpectedCall, ...]:
     return evaluable.expected_tool_calls
 
 
-def made_earlier(evaluable: Evaluable, expected: Sequence[ExpectedCall]) -> list[int]:
+def earlier_calls(evaluable: Evaluable, expected: Sequence[ExpectedCall]) -> list[int]:
     """The indices of expected calls that may have been made in an earlier turn, and were."""
     earlier = [call for exchange in evaluable.turns[:-1] for call in exchange.reply.tool_calls]
     return [
         index
         for index, call in enumerate(expected)
-        if call.or_earlier and sum(matches(call, made) for made in earlier) >= call.count
+        if call.or_earlier and sum(matches(call, other) for other in earlier) >= call.count
     ]
 
 

@@ -29,9 +29,9 @@ from proctor.evaluators.observation import settle, settle_comparison
 from proctor.evaluators.tools.calls import (
     actual_text,
     counted_calls,
+    earlier_calls,
     expand_counts,
     expected_calls,
-    made_earlier,
     match_matrix,
     name_matrix,
     require_failed_calls,
@@ -132,7 +132,7 @@ def _compare_turn(
     """
     expected = expected_calls(evaluable)
     result = compare(evaluable, expected, 0)
-    earlier = made_earlier(evaluable, expected) if result.score < 1.0 else []
+    earlier = earlier_calls(evaluable, expected) if result.score < 1.0 else []
     if not earlier:
         return result
     rest = [index for index in range(len(expected)) if index not in earlier]

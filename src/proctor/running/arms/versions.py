@@ -64,7 +64,7 @@ class VersionAgent(BaseAgent):
         self.fingerprint = fingerprint("version", commit or process.ref, description, process.venv)
 
     def session(self, case: Case) -> AbstractAsyncContextManager[Session]:
-        raise NotImplementedError(f"{self.name} runs in the process of its arm")
+        raise AssertionError(f"{self.name} runs in the process of its arm")
 
 
 def agent_name(description: Json) -> str:
