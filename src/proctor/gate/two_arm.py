@@ -101,7 +101,7 @@ class _Arm:
     outcomes: list[Outcome] = field(default_factory=list)
     """All trials, errors included."""
     passed: list[bool | None] = field(default_factory=list)
-    """Whether each passed; `None` if it is no evidence, such as an error."""
+    """Whether each passed; `None` for one that is not evidence, such as an error."""
     scores: list[float | None] = field(default_factory=list)
     answers: list[str | None] = field(default_factory=list)
     """What identifies each answer; `None` if it is not known."""
