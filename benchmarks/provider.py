@@ -1,0 +1,287 @@
+"""Time and requests to a verdict against a provider that is slow, limited, faulty or down, next to other tools.
+
+    python benchmarks/provider.py --tool proctor --setting outage --cases 100 --runs 1    # a quick look
+    python benchmarks/provider.py --tool proctor                        # Proctor in all settings, three runs per cell
+    python benchmarks/provider.py                                       # all tools
+    python benchmarks/provider.py --tool proctor -- -j 20 --retries 5   # with options for `proctor test`
+
+`--tool` and `--setting` may be repeated. The provider (`provider_server.py`) is an asyncio server in its own process.
+Latency belongs to the case, not to the request, so a refused request gains nothing. `provider_schedule.py` has the five
+settings, and says how the ideal time is computed: a client that knows everything sends the cases in the order of the
+file, each as soon as the provider accepts it. The agent is the plain openai client without retries of its own.
+
+Time is from the first request to the end of the process, divided by the ideal; starting up is not part of it (`start`
+has it). Requests are divided by the least number that is possible: one for each case, and another one for each of the
+1 % of faults. An error is a case for which the tool has no result because of the provider; a wrong outcome is a result
+that differs from what the model answered, such as a failure because of a 429. `bare` is not a tool: a short loop that
+is told the limits and the outage in advance. It shows what the client and the machine cost. Tools take turns, so that
+other work on the machine disturbs all of them. A cell has the median of the runs, and the lowest and highest.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from environments import HERE
+from measuring import clean_environment
+from provider_schedule import SETTINGS, Setting, ideal_seconds, is_right, minimum_requests, question, right_answer
+from provider_server import MODEL
+
+DRIVERS = HERE / "drivers"
+LIMIT_SECONDS = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One run of one tool: where it runs, with which cases, and what the provider is."""
+
+    folder: Path
+    cases: int
+    setting: Setting
+    options: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A contender: how its command is made, and how its outcomes are read (passed, failed or error, by case)."""
+
+    name: str
+    command: Callable[[Job], list[str]]
+    outcomes: Callable[[Job], dict[int, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """What one run of one tool took."""
+
+    tool: str
+    setting: str
+    cases: int
+    seconds: float
+    ideal: float
+    start: float
+    requests: int
+    minimum: int
+    judge_requests: int
+    errors: int
+    wrong: int
+    cpu: float
+    note: str = ""
+
+    @property
+    def time_ratio(self) -> float:
+        return self.seconds / self.ideal
+
+    @property
+    def request_ratio(self) -> float:
+        return self.requests / self.minimum
+
+
+def measure(tool: Tool, setting: Setting, cases: int, options: Sequence[str] = ()) -> Measurement:
+    """Run a tool once against a fresh provider."""
+    with tempfile.TemporaryDirectory(prefix="provider-") as name, _provider(setting, cases) as address:
+        job = Job(Path(name), cases, setting, options)
+        _write_files(job.folder, cases)
+        command = tool.command(job)
+        environment = clean_environment(
+            OPENAI_BASE_URL=f"{address}/v1",
+            OPENAI_API_KEY="loopback",
+            PYTHONPATH=str(DRIVERS),
+            NO_PROXY="127.0.0.1",
+        )
+        begin = time.monotonic()
+        with (job.folder / "output.txt").open("w") as output:
+            process = subprocess.Popen(
+                command, cwd=job.folder, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output
+            )
+            cpu = _wait(process)
+        end = time.monotonic()
+        log = json.loads(urllib.request.urlopen(f"{address}/log").read())
+        outcomes = _outcomes(tool, job)
+        if not log["requests"] or not outcomes:
+            sys.exit(f"{tool.name} did nothing:\n{(job.folder / 'output.txt').read_text()[-3000:]}")
+    models = Counter(entry["model"] == MODEL for entry in log["requests"])
+    expected = {number: "passed" if is_right(number) else "failed" for number in range(cases)}
+    results = {number: outcomes.get(number, "error") for number in range(cases)}
+    return Measurement(
+        tool.name,
+        setting.name,
+        cases,
+        end - log["started_at"],
+        ideal_seconds(setting, cases),
+        log["started_at"] - begin,
+        models[True],
+        minimum_requests(setting, cases),
+        models[False],
+        sum(result == "error" for result in results.values()),
+        sum(result not in ("error", expected[number]) for number, result in results.items()),
+        cpu,
+        "" if end - begin < LIMIT_SECONDS else f"ended after {LIMIT_SECONDS:g} s",
+    )
+
+
+def _wait(process: subprocess.Popen[bytes]) -> float:
+    """Wait for a process, at most `LIMIT_SECONDS`; returns the CPU seconds of it and of its children."""
+    deadline = time.monotonic() + LIMIT_SECONDS
+    while True:
+        pid, status, usage = os.wait4(process.pid, os.WNOHANG)
+        if pid:
+            process.returncode = os.waitstatus_to_exitcode(status)
+            return usage.ru_utime + usage.ru_stime
+        if time.monotonic() > deadline:
+            process.kill()
+            deadline = float("inf")
+        time.sleep(0.02)
+
+
+def _outcomes(tool: Tool, job: Job) -> dict[int, str]:
+    try:
+        return tool.outcomes(job)
+    except OSError:
+        return {}  # the tool wrote no result
+
+
+def _write_files(folder: Path, cases: int) -> None:
+    rows = [{"id": str(n), "input": question(n), "expected": right_answer(n)} for n in range(cases)]
+    (folder / "cases.json").write_text(json.dumps(rows), encoding="utf-8")
+
+
+@contextmanager
+def _provider(setting: Setting, cases: int) -> Iterator[str]:
+    """The address of a provider that runs in its own process."""
+    command = [sys.executable, str(HERE / "provider_server.py"), setting.name, str(cases)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield f"http://127.0.0.1:{process.stdout.readline().strip()}"
+        finally:
+            process.terminate()
+
+
+# Proctor
+
+
+def _proctor(*options: str, agent: str = "answer", evaluators: Sequence[object] = ("ExactMatch",)) -> Tool:
+    """Proctor with these options, after which come those of the command line."""
+
+    def command(job: Job) -> list[str]:
+        head = {
+            "name": "provider",
+            "agent": f"{DRIVERS / 'provider_agent.py'}:{agent}",
+            "evaluators": list(evaluators),
+        }
+        rows = json.loads((job.folder / "cases.json").read_text())
+        suite = "".join(json.dumps(row) + "\n" for row in [{"suite": head}, *rows])
+        (job.folder / "suite.jsonl").write_text(suite, encoding="utf-8")
+        program = str(Path(sys.executable).with_name("proctor"))
+        return [program, "test", "suite.jsonl", "--json", "report.json", *options, *job.options]
+
+    def outcomes(job: Job) -> dict[int, str]:
+        report = json.loads((job.folder / "report.json").read_text())
+        return {int(trial["case"]["id"]): trial["outcome"] for trial in report["trials"]}
+
+    return Tool("proctor", command, outcomes)
+
+
+# The loop that knows everything
+
+
+def _bare(job: Job) -> list[str]:
+    return [sys.executable, str(DRIVERS / "provider_bare.py"), job.setting.name, str(job.cases)]
+
+
+def _written_outcomes(job: Job) -> dict[int, str]:
+    """The outcomes that a driver of ours wrote."""
+    return {int(number): word for number, word in json.loads((job.folder / "outcomes.json").read_text()).items()}
+
+
+TOOLS: dict[str, Tool] = {
+    "proctor": _proctor(),
+    "bare": Tool("bare", _bare, _written_outcomes),
+}
+
+
+# The table
+
+
+HEAD = ("setting", "tool", "time / ideal", "requests / least", "errors", "wrong", "CPU", "start")
+
+
+def table(measurements: Sequence[Measurement]) -> str:
+    """The cells of all settings and tools as a Markdown table."""
+    groups: dict[tuple[str, str], list[Measurement]] = {}
+    for item in measurements:
+        groups.setdefault((item.setting, item.tool), []).append(item)
+    lines = ["| " + " | ".join(HEAD) + " |", "|---|---|" + "---:|" * (len(HEAD) - 2)]
+    for setting in SETTINGS:
+        for (name, _), items in groups.items():
+            if name == setting:
+                lines.append("| " + " | ".join(_cells(items)) + " |")
+    return "\n".join(lines)
+
+
+def _cells(items: Sequence[Measurement]) -> list[str]:
+    notes = "; ".join(dict.fromkeys(item.note for item in items if item.note))
+    return [
+        items[0].setting,
+        items[0].tool,
+        _spread([item.time_ratio for item in items], ".2f") + (f" ({notes})" if notes else ""),
+        _spread([item.request_ratio for item in items], ".3f"),
+        _spread([item.errors for item in items], ".0f"),
+        _spread([item.wrong for item in items], ".0f"),
+        f"{_spread([item.cpu for item in items], '.1f')} s",
+        f"{_spread([item.start for item in items], '.1f')} s",
+    ]
+
+
+def _spread(values: Sequence[float], form: str) -> str:
+    """The median, and the lowest and highest value if they look different."""
+    middle, low, high = (format(value, form) for value in (statistics.median(values), min(values), max(values)))
+    return middle if low == high else f"{middle} ({low}–{high})"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Proctor and other tools against a loopback provider.")
+    parser.add_argument("--tool", action="append", choices=TOOLS, help="default: all")
+    parser.add_argument("--setting", action="append", choices=SETTINGS, help="default: all")
+    parser.add_argument("--cases", type=int, default=400)
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write every measurement to FILE")
+    parser.add_argument("options", nargs="*", metavar="-- OPTION", help="further options for `proctor test`")
+    arguments = parser.parse_args()
+    measurements = []
+    for setting in arguments.setting or SETTINGS:
+        for _ in range(arguments.runs):
+            for name in arguments.tool or TOOLS:
+                result = measure(TOOLS[name], SETTINGS[setting], arguments.cases, arguments.options)
+                measurements.append(result)
+                print(
+                    f"{setting}, {name}: {result.seconds:.1f} s, {result.time_ratio:.2f} x ideal, "
+                    f"{result.request_ratio:.3f} x requests, {result.errors} errors, {result.wrong} wrong",
+                    file=sys.stderr,
+                    flush=True,
+                )
+    print(
+        f"{arguments.cases} cases, {arguments.runs} runs, Python {platform.python_version()}, {os.cpu_count()} cores\n"
+    )
+    print(table(measurements))
+    if arguments.json:
+        arguments.json.write_text(json.dumps([asdict(item) for item in measurements], indent=1), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
