@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from proctor.cli import group
 from proctor.cli.completion import candidates
 
 Command = Callable[..., Any]
@@ -75,6 +76,15 @@ def test_runs_and_what_they_hold_are_offered(proctor: Command, shop: Path, tmp_p
     assert candidates("proctor compare nightly n") == ["nightly"]
     assert candidates("proctor show last --case r") == ["refund-lost"]
     assert candidates("proctor runs --suite s") == ["shop"]
+
+
+def test_options_mean_the_same_after_completing(shop: Path) -> None:
+    candidates("proctor test --initial-session ")
+    context = group.make_context("proctor", ["test", "--initial-session", "notes.json"])
+    command = group.get_command(context, "test")
+    assert command is not None
+    values = command.make_context("test", ["--initial-session", "notes.json"], parent=context).params
+    assert values["initial_session"] == Path("notes.json")
 
 
 @pytest.mark.process

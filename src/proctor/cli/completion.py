@@ -123,8 +123,8 @@ class _Completer(ShellComplete):
             if subcommand is not None:
                 command = subcommand
         for parameter in command.params:
-            if isinstance(parameter, click.Option) and FILE_NAMES.search(parameter.metavar or ""):
-                parameter.type = click.Path()
+            if parameter.type is click.STRING and FILE_NAMES.search(parameter.metavar or ""):
+                parameter.type = click.Path()  # completes file names, and its values are text as before
         if command is self.cli and not incomplete.startswith("-"):
             # click would import every command to ask for its help
             names = self.cli.list_commands(context) if isinstance(self.cli, click.Group) else []
