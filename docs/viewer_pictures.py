@@ -118,7 +118,7 @@ def _viewer(folder: Path) -> Iterator[str]:
     environment = {**os.environ, "LOGNAME": "ada"}
     server = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True, env=environment)
     try:
-        found = re.search(r"http://[^/ ]+", server.stdout.readline() if server.stdout else "")
+        found = re.search(r"http://\S+", server.stdout.readline() if server.stdout else "")
         if found is None:
             raise SystemExit("proctor view did not start")
         yield found.group()
@@ -127,9 +127,12 @@ def _viewer(folder: Path) -> Iterator[str]:
         server.wait(30)
 
 
-def _picture(browser: Any, base: str, place: str, path: Path, options: dict[str, Any]) -> None:
+def _picture(browser: Any, address: str, place: str, path: Path, options: dict[str, Any]) -> None:
+    """Save a picture of a page; `address` is the one that the viewer printed, with the token."""
+    base = address.partition("/?")[0]
     context = browser.new_context(base_url=base, timezone_id="UTC", locale="en-GB", **{"viewport": WIDE, **options})
     page = context.new_page()
+    page.goto(address)
     page.goto(place)
     page.wait_for_selector("html.ready", state="attached")
     page.screenshot(path=path)

@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import urllib.error
 import urllib.request
 from collections.abc import Callable
 from contextlib import closing
@@ -33,11 +34,14 @@ def test_the_viewer_serves_until_ctrl_c_and_leaves_nothing_behind(project: Path)
     try:
         assert started.stdout is not None
         said = started.stdout.readline()
-        found = re.search(rf"http://127\.0\.0\.1:(\d+)/runs/{SECOND} ", said)
+        found = re.search(rf"(http://127\.0\.0\.1:(\d+)/)runs/{SECOND}\?token=\S{{32}} ", said)
         assert found, said
-        with urllib.request.urlopen(found.group().strip(), timeout=30) as page:
+        with pytest.raises(urllib.error.HTTPError, match="403"):  # another user of this machine
+            urllib.request.urlopen(f"{found.group(1)}runs/{SECOND}", timeout=30)
+        browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+        with browser.open(found.group().strip(), timeout=30) as page:
             assert b"after the change" in page.read()
-        listening = urllib.request.urlopen(f"http://127.0.0.1:{found.group(1)}/events", timeout=30)  # as open pages do
+        listening = browser.open(f"{found.group(1)}events", timeout=30)  # as open pages do
         assert listening.readline()
         started.send_signal(signal.SIGINT)
         out, err = started.communicate(timeout=30)
@@ -46,7 +50,7 @@ def test_the_viewer_serves_until_ctrl_c_and_leaves_nothing_behind(project: Path)
         started.kill()
         started.wait()
     assert (started.returncode, out, err) == (0, "", "")
-    with pytest.raises(OSError), socket.create_connection(("127.0.0.1", int(found.group(1))), timeout=5):
+    with pytest.raises(OSError), socket.create_connection(("127.0.0.1", int(found.group(2))), timeout=5):
         pass
 
 

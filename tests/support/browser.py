@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from repository import ROOT
+from served_viewer import ACCESS
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -53,6 +54,8 @@ def open_page(browser: Browser, base: str, **options: Any) -> Iterator[Page]:
     """A page in a fresh profile; an error in the console or a request to elsewhere fails the test."""
     _playwright().expect.set_options(timeout=20_000)
     context = browser.new_context(base_url=base, **options)
+    if base.startswith("http"):
+        context.add_cookies([{"name": ACCESS.cookie, "value": ACCESS.token, "url": base}])
     complaints: list[str] = []
     page = context.new_page()
     page.set_default_timeout(20_000)

@@ -17,20 +17,20 @@ from proctor.viewer.request_checks import LOOPBACK_NAMES, Access
 from proctor.viewer.sources import open_sources
 
 TOKEN = "a-token-of-the-test"
+ACCESS = Access(LOOPBACK_NAMES, TOKEN)
 
 
 @contextmanager
-def serve_viewer(folder: Path, named: Sequence[str] = (), *, everywhere: bool = False) -> Iterator[httpx2.Client]:
-    """A client whose addresses start at the viewer; the server has ended when this is left."""
+def serve_viewer(folder: Path, named: Sequence[str] = (), *, token: bool = True) -> Iterator[httpx2.Client]:
+    """A client whose addresses start at the viewer, with the token; the server has ended when this is left."""
     sources = open_sources(named, folder)
     listening = socket.socket()
     listening.bind(("127.0.0.1", 0))
     port = listening.getsockname()[1]
-    access = Access(None if everywhere else LOOPBACK_NAMES, TOKEN, everywhere=everywhere)
     # uvicorn's own logging configuration closes every handler of the process. One of them, which rouge-score brings
     # along, then closes the stream that pytest captures standard error with, and every later test fails.
     config = uvicorn.Config(
-        make_app(sources, access), log_config=None, log_level="error", lifespan="off", timeout_graceful_shutdown=1
+        make_app(sources, ACCESS), log_config=None, log_level="error", lifespan="off", timeout_graceful_shutdown=1
     )
     server = uvicorn.Server(config)
     ready = threading.Event()
@@ -38,7 +38,8 @@ def serve_viewer(folder: Path, named: Sequence[str] = (), *, everywhere: bool = 
     thread.start()
     try:
         assert ready.wait(30)
-        with httpx2.Client(base_url=f"http://127.0.0.1:{port}", timeout=30) as client:
+        cookies = {ACCESS.cookie: TOKEN} if token else None
+        with httpx2.Client(base_url=f"http://127.0.0.1:{port}", timeout=30, cookies=cookies) as client:
             yield client
     finally:
         sources.is_closing = True

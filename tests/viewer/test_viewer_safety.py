@@ -6,7 +6,7 @@ from pathlib import Path
 
 import httpx2
 import pytest
-from served_viewer import TOKEN, serve_viewer
+from served_viewer import ACCESS, TOKEN, serve_viewer
 from stored_runs import FIRST
 
 
@@ -48,17 +48,21 @@ def test_pages_hold_no_script_of_their_own(client: httpx2.Client) -> None:
     assert " onclick=" not in text
 
 
-def test_away_from_loopback_every_page_needs_the_token(store: Path) -> None:
-    with serve_viewer(store, everywhere=True) as client:
+def test_every_page_needs_the_token_since_other_users_of_the_machine_can_connect_too(store: Path) -> None:
+    with serve_viewer(store, token=False) as client:
+        addresses = ["/", "/runs", f"/runs/{FIRST}", f"/runs/{FIRST}/labels.jsonl", "/events", "/grade", "/nonsense"]
+        assert {client.get(address).status_code for address in addresses} == {403}
+        origin = {"origin": str(client.base_url).rstrip("/")}
+        assert client.post(f"/runs/{FIRST}/grade", headers=origin, data={"token": TOKEN}).status_code == 403
         assert client.get("/").status_code == 403
         assert client.get("/?token=wrong").status_code == 403
         assert client.get("/assets/viewer.js").status_code == 403
-        assert client.get("/", headers={"cookie": "proctor_view=wrong"}).status_code == 403
+        assert client.get("/", headers={"cookie": f"{ACCESS.cookie}=wrong"}).status_code == 403
         entered = client.get(f"/runs/{FIRST}?token={TOKEN}&show=failed")
         assert entered.status_code == 303
         assert entered.headers["location"] == f"/runs/{FIRST}?show=failed"
         assert "HttpOnly; SameSite=Strict" in entered.headers["set-cookie"]
-        assert client.get("/", headers={"cookie": f"proctor_view={TOKEN}"}).status_code == 200
+        assert client.get("/", headers={"cookie": f"{ACCESS.cookie}={TOKEN}"}).status_code == 200
         client.cookies.clear()
         elsewhere = client.get(f"{client.base_url}//evil.example/%0d%0ax?token={TOKEN}").headers["location"]
         assert elsewhere.startswith("/evil.example/")

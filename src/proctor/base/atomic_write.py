@@ -28,7 +28,9 @@ def atomic_write(path: Path) -> Iterator[Path]:
 
             shutil.copymode(target, draft)
         draft.replace(target)
-    except BaseException:
+    except BaseException as error:
         with suppress(OSError):
             draft.unlink()
+        if isinstance(error, OSError) and error.filename == str(draft):
+            error.filename = str(path)  # people know the file that they asked for
         raise

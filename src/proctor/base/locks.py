@@ -6,6 +6,7 @@ still report whether its run is in progress. On Windows it uses `filelock`.
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import IO, Any
 
@@ -29,7 +30,7 @@ class FileLock:
         try:
             self._handle = _flock(self.path, wait) if fcntl is not None else _filelock(self.path, wait)
         except OSError as error:
-            raise StoreError(f"{self.path} cannot be written: {error}") from error
+            raise StoreError(f"{self.path} cannot be written: {error.strerror or error}") from error
         return self._handle is not None
 
     def release(self) -> None:
@@ -48,9 +49,11 @@ class FileLock:
 
 def _flock(path: Path, wait: bool) -> IO[str] | None:
     try:
-        handle = path.open("a")
+        handle = _open(path, "a")
     except OSError:
-        handle = path.open()  # a read-only store
+        if not path.exists():
+            raise
+        handle = _open(path, "r")  # a read-only store
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
     except OSError as error:
@@ -59,6 +62,11 @@ def _flock(path: Path, wait: bool) -> IO[str] | None:
             raise
         return None
     return handle
+
+
+def _open(path: Path, mode: str) -> IO[str]:
+    """Open a file, but not what a link in its place points to: anyone can put one into /tmp."""
+    return open(path, mode, opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW, 0o666))
 
 
 class _FilelockHandle:

@@ -9,6 +9,8 @@ from http.cookies import CookieError, SimpleCookie
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
+from proctor.base.json_data import fingerprint
+
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -26,7 +28,6 @@ HEADERS = (
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"cross-origin-opener-policy", b"same-origin"),
 )
-COOKIE = "proctor_view"
 SAFE_METHODS = ("GET", "HEAD")
 
 
@@ -37,8 +38,13 @@ class Access:
     hosts: frozenset[str] | None
     """Accepted names in `Host` headers; `None` for any, which is safe only if every request needs the token."""
     token: str
-    everywhere: bool = False
-    """Whether reading needs the token too, not only writing."""
+    """What every request needs, also on this machine: other users of it can connect to the loopback address too."""
+
+    @property
+    def cookie(self) -> str:
+        """The name of the cookie with the token. Browsers send cookies to all ports of a host, so viewers that run at
+        the same time need different names."""
+        return f"proctor_view_{fingerprint(self.token)[:8]}"
 
 
 LOOPBACK_NAMES = frozenset({"127.0.0.1", "localhost", "::1"})
@@ -61,7 +67,7 @@ class RequestChecks:
         headers = _headers(scope["headers"])
         if (refusal := self._refusal(scope["method"], headers)) is not None:
             await _respond(send, *refusal)
-        elif self._access.everywhere and not self._has_token(headers):
+        elif not self._has_token(headers):
             await self._exchange_token(scope, send)
         else:
             await self._app(scope, receive, _with_headers(send))
@@ -81,7 +87,7 @@ class RequestChecks:
 
     def _has_token(self, headers: dict[str, str]) -> bool:
         try:
-            cookie = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
+            cookie = SimpleCookie(headers.get("cookie", "")).get(self._access.cookie)
         except CookieError:
             return False
         return cookie is not None and same_token(cookie.value, self._access.token)
@@ -95,7 +101,7 @@ class RequestChecks:
             return
         rest = urlencode([(name, value) for name, values in query.items() for value in values])
         address = "/" + quote(scope["path"].lstrip("/\\")) + (f"?{rest}" if rest else "")
-        cookie = f"{COOKIE}={self._access.token}; Path=/; HttpOnly; SameSite=Strict"
+        cookie = f"{self._access.cookie}={self._access.token}; Path=/; HttpOnly; SameSite=Strict"
         await _respond(send, 303, "", [(b"location", address.encode()), (b"set-cookie", cookie.encode())])
 
 

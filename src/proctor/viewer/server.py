@@ -48,14 +48,14 @@ def is_loopback(host: str) -> bool:
 def serve(
     sources: Sources, host: str, port: int, *, open_browser: bool, say: Callable[[str], None], person: str = ""
 ) -> None:
-    """Serve until the user interrupts it. If `host` is not this machine alone, every request needs the token."""
+    """Serve until the user interrupts it. Every request needs the token, which is part of the address."""
     listening = _listen(host, port)
     token = secrets.token_urlsafe(24)
     local = is_loopback(host)
     bound_port = listening.getsockname()[1]
-    access = Access(LOOPBACK_NAMES | {host} if local else None, token, everywhere=not local)
+    access = Access(LOOPBACK_NAMES | {host} if local else None, token)
     name = f"[{host}]" if ":" in host else host
-    address = f"http://{name}:{bound_port}{sources.first_page()}{'' if local else f'?token={token}'}"
+    address = f"http://{name}:{bound_port}{sources.first_page()}?token={token}"
     config = uvicorn.Config(
         make_app(sources, access, person if local else ""),
         log_level="critical",

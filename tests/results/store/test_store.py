@@ -194,7 +194,7 @@ def test_a_case_whose_batch_was_rolled_back_is_written_again(tmp_path: Path) -> 
 def test_a_file_where_the_folder_should_be_is_a_store_error(tmp_path: Path) -> None:
     (tmp_path / "store").write_text("mine")
 
-    with pytest.raises(StoreError, match="cannot be opened"):
+    with pytest.raises(StoreError, match="is a file, not a folder"):
         Store(tmp_path / "store")
     with pytest.raises(StoreError, match="no results"):
         Store(tmp_path / "store", create=False)

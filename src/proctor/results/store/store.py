@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import json
+import os
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -85,7 +86,7 @@ class Store:
             raise NotInStore(f"no results in {folder}; run `proctor test` first, or name the folder with --store")
         with store_errors(self.path, "opened"):
             if create:
-                folder.mkdir(parents=True, exist_ok=True)
+                _make_folder(folder)
             self._database = Database(self.path)
             if create:
                 _keep_out_of_git(folder)
@@ -421,6 +422,24 @@ def _like(word: str) -> str:
     """A pattern for `LIKE ? ESCAPE '!'`; lone surrogates are replaced, because SQLite refuses them."""
     safe = word.encode("utf-8", "replace").decode()
     return f"%{safe.replace('!', '!!').replace('%', '!%').replace('_', '!_')}%"
+
+
+def _make_folder(folder: Path) -> None:
+    """Create the folder of a store, for its owner alone: answers and traces are not for other users of the machine.
+
+    A folder that exists keeps its permissions, so that a team can share a store.
+    """
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except FileExistsError:
+        what = "a link to nothing" if folder.is_symlink() else "a file"
+        raise StoreError(f"{folder} is {what}, not a folder; name another folder with --store") from None
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise StoreError(f"{folder} cannot be created: {reason}; name another folder with --store") from error
+    needed = os.X_OK if os.access(folder / DATABASE_FILE, os.R_OK) else os.R_OK | os.W_OK | os.X_OK
+    if not os.access(folder, needed):  # a store that exists can be read
+        raise StoreError(f"{folder} cannot be written: permission denied; name another folder with --store")
 
 
 def _keep_out_of_git(folder: Path) -> None:
