@@ -19,6 +19,7 @@ from proctor.base.json_data import UNSET, Json, Unset, to_json
 from proctor.base.open_checks import record_open_check
 from proctor.cases.arms import read_arm
 from proctor.cases.constructing import checked_arguments
+from proctor.cases.formats.folders import SkippedFile
 from proctor.cases.formats.loading import load as load_paths
 from proctor.cases.mappings import AgentLike, CallLike, ContainsLike, EvaluatorLike, ExpectedLike, JudgeLike
 from proctor.cases.suite import Case, Expected, Settings, Suite, Turn
@@ -201,11 +202,13 @@ def _request(
     if store is None and (parameters.get("resume") or parameters.get("reuse")):
         raise UsageError("resume and reuse need the store with the earlier runs; pass its folder as store=")
     gate = parameters.get("gate", False)
-    chosen = as_suites(suites)
+    skipped: list[SkippedFile] = []
+    chosen = as_suites(suites, skipped)
     if every_arm_counts:
         chosen = [replace(suite, criteria=replace(suite.criteria, arms="all")) for suite in chosen]
     request = RunRequest(
         suites=chosen,
+        skipped_files={str(item.path): item.reason for item in skipped},
         options=RunOptions(
             overrides=Settings(
                 repeat=parameters.get("repeat"),
@@ -396,8 +399,11 @@ def compare(
     return compare_runs(first, second, before_agent=before_agent, after_agent=after_agent)
 
 
-def as_suites(suites: Suites) -> list[Suite]:
-    """The suites that a caller means: a suite, a file, a mapping as in a file, cases, or a list of these."""
+def as_suites(suites: Suites, skipped: list[SkippedFile] | None = None) -> list[Suite]:
+    """The suites that a caller means: a suite, a file, a mapping as in a file, cases, or a list of these.
+
+    `skipped` gets the files in folders that are not suites.
+    """
     items: list[Any] = [suites] if isinstance(suites, (Suite, Case, Mapping, str, Path)) else list(suites)
     cases: list[Any] = [
         item for item in items if isinstance(item, Case) or (isinstance(item, Mapping) and "cases" not in item)
@@ -407,7 +413,7 @@ def as_suites(suites: Suites) -> list[Suite]:
     if cases:
         return [Suite(name="suite", cases=tuple(cases))]
     in_memory = [item if isinstance(item, Suite) else Suite.from_dict(item) for item in items if not _is_path(item)]
-    return in_memory + load_paths(item for item in items if _is_path(item))
+    return in_memory + load_paths((item for item in items if _is_path(item)), skipped=skipped)
 
 
 def _is_path(item: Any) -> bool:

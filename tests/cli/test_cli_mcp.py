@@ -45,6 +45,9 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     (folder / "broken" / "broken.yaml").write_text("name: broken\ncases: [{id: a, inptu: b}]\n", encoding="utf-8")
     (folder / "broken" / "whole.yaml").write_text(OUTSIDE, encoding="utf-8")
     (folder / "linked.yaml").symlink_to(folder.parent / "outside.yaml")
+    (folder.parent / "secret.txt").write_text("casess: [hunter2\n", encoding="utf-8")
+    (folder / "secret.yaml").symlink_to(folder.parent / "secret.txt")
+    (folder / "data.json").write_text("[1]", encoding="utf-8")
     return asyncio.run(_talk(folder))
 
 
@@ -56,6 +59,8 @@ async def _talk(folder: Path) -> dict[str, Any]:
         ("nothing yet", "list_runs", {}),
         ("cases", "list_cases", {"path": "shop.yaml"}),
         ("broken", "list_cases", {"path": "broken"}),
+        ("all", "list_cases", {}),
+        ("all run", "rerun", {"path": "."}),
         ("broken run", "rerun", {"path": "broken"}),
         ("first", "rerun", {"path": "shop.yaml"}),
         ("second", "rerun", {"path": "shop.yaml", "cases": ["fine"], "repeat": 2, "fast": True}),
@@ -112,6 +117,18 @@ def test_what_is_wrong_with_one_file_hides_no_other(answers: dict[str, Any]) -> 
     assert "outside" in [suite["name"] for suite in found["suites"]]
     assert any("inptu" in problem and "broken.yaml:2" in problem for problem in found["problems"])
     assert "inptu" in complaint(answers["broken run"])
+
+
+def test_links_that_lead_outside_are_named_and_hide_no_suite(answers: dict[str, Any]) -> None:
+    found = told(answers["all"])
+
+    assert {"shop", "outside (whole.yaml)"} <= {suite["name"] for suite in found["suites"]}
+    assert "linked.yaml" not in [suite["file"] for suite in found["suites"]]
+    for name in ("linked.yaml", "secret.yaml"):
+        assert f"{name}: is outside of the project folder" in found["problems"]
+    assert "hunter2" not in str(found)
+    assert [line for line in found["skipped"] if line.startswith("data.json: ")]
+    assert "outside of the project folder" in complaint(answers["all run"])
 
 
 def test_a_suite_is_run_again_whatever_its_agent_prints(answers: dict[str, Any]) -> None:

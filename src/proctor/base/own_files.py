@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from proctor.base.source import ending
+
 EXPORTED_RUN = "proctor_run"
 """The first key of an exported run."""
 SCORE_COLUMNS = (
@@ -42,6 +44,6 @@ def is_own_output(path: Path) -> bool:
             text = file.read(SNIFF_BYTES).decode("utf-8-sig", "replace")
     except (OSError, ValueError):  # ValueError: a name that is not a path
         return False
-    if path.suffix == ".csv":
+    if ending(path) == ".csv":
         return text.partition("\n")[0].strip() == ",".join(SCORE_COLUMNS)
     return _DOCUMENT.match(text) is not None

@@ -7,6 +7,7 @@ them from its only pass. In both formats, a duplicate key is an error.
 
 from __future__ import annotations
 
+import codecs
 import json
 import math
 import re
@@ -30,11 +31,19 @@ MAX_FILE_BYTES = 1_000_000_000
 """Size of the largest file that is read; a hundred thousand cases take a tenth of this."""
 
 
+def ending(path: Path) -> str:
+    """The suffix that says what a file is, in lower case: some systems and people write `SUITE.YAML`."""
+    return path.suffix.lower()
+
+
 def read_text(path: Path) -> str:
     """A file's text. Raises `InvalidSuite` with the path if the file cannot be read."""
     try:
         check_readable(path)
-        return path.read_bytes().decode("utf-8-sig")
+        content = path.read_bytes()
+        if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            raise InvalidSuite([Problem("is UTF-16 text; save it as UTF-8", path, 1)])
+        return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
         raise InvalidSuite([Problem(f"is not UTF-8 text ({error.reason} at byte {error.start})", path, line)]) from None
@@ -65,7 +74,7 @@ def parse(path: Path, text: str) -> Json:
 
 def parse_with_lines(path: Path, text: str) -> tuple[Json, Lines]:
     """The data in a JSON or YAML document, and a function that returns the line of each value in it."""
-    if path.suffix in YAML_SUFFIXES:
+    if ending(path) in YAML_SUFFIXES:
         from proctor.base.yaml_source import parse_yaml  # PyYAML is heavy, and many suites are JSON
 
         data, lines = parse_yaml(path, text)

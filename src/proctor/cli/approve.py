@@ -13,7 +13,7 @@ import click
 
 from proctor.base.errors import InvalidSuite, UsageError
 from proctor.base.json_data import to_text
-from proctor.base.source import YAML_SUFFIXES
+from proctor.base.source import YAML_SUFFIXES, ending
 from proctor.cases.formats import JSON_LINES, format_named
 from proctor.cases.formats.loading import load
 from proctor.cases.formats.native.editing import CannotEdit
@@ -267,7 +267,7 @@ def _is_editable(suite: Suite, target: Path) -> bool:
     path = suite.path
     if path is None or _editor(suite.format) is None or _editor(suite.format) != _editor(format_for(target)):
         return False
-    alike = any(path.suffix in kind and target.suffix in kind for kind in (YAML_SUFFIXES, JSON_LINES, (".json",)))
+    alike = any(ending(path) in kind and ending(target) in kind for kind in (YAML_SUFFIXES, JSON_LINES, (".json",)))
     return alike and path.resolve().parent == target.resolve().parent
 
 

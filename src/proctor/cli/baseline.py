@@ -10,12 +10,12 @@ import click
 
 from proctor.base.errors import UsageError
 from proctor.base.git import git_state
-from proctor.cases.formats.loading import load
 from proctor.cases.suite import Suite
 from proctor.cli.help_pages import DocumentedGroup, option
 from proctor.cli.options import json_option, store_option
 from proctor.cli.output import say, say_json
 from proctor.cli.selection import run_argument
+from proctor.cli.suites import load_suites
 from proctor.config import read_configuration
 from proctor.gate.baseline import (
     Baseline,
@@ -169,7 +169,7 @@ def _files(paths: tuple[str, ...], file: Path | None) -> list[Path]:
 
 
 def _suites(paths: tuple[str, ...]) -> list[Suite]:
-    return load(paths or [Path()])
+    return load_suites(paths or [Path()])
 
 
 def _row(path: Path, case: CaseBaseline) -> tuple[dict[str, Any], str]:

@@ -16,6 +16,7 @@ from proctor.cli.help_pages import DocumentedGroup
 from proctor.cli.options import json_option
 from proctor.cli.output import in_file_order, reserve_stdout, say, say_json
 from proctor.cli.suite_files import check_ending, format_for, write_file, write_suites
+from proctor.cli.suites import load_suites
 from proctor.config import read_configuration
 from proctor.results.trace_cases import suite_from_traces
 from proctor.running.plan import check_references
@@ -72,7 +73,7 @@ def list_(paths: tuple[str, ...], with_cases: bool, as_json: bool) -> int:
     Without PATHS, the suites in the current folder and in the dataset folder are listed.
     """
     with reserve_stdout(as_json):
-        suites = load(paths) if paths else _of_this_project()
+        suites = load_suites(paths) if paths else _of_this_project()
     if as_json:
         say_json("suite-row", [_summary(suite) for suite in suites])
         return 0
@@ -148,7 +149,7 @@ def _load_all(paths: Sequence[str]) -> tuple[list[Suite], list[Problem]]:
     problems: list[Problem] = []
     for path in paths or (".",):
         try:
-            suites.extend(load([path]))
+            suites.extend(load_suites([path]))
         except InvalidSuite as error:
             problems.extend(error.problems)
             suites.extend(error.partial_suites)

@@ -16,6 +16,7 @@ from proctor.base.environment import environment_from
 from proctor.base.errors import InvalidSuite, ProctorError
 from proctor.base.event_loops import run_sync
 from proctor.base.json_data import Json
+from proctor.cases.formats.folders import SkippedFile
 from proctor.cases.formats.loading import load
 from proctor.cases.suite import Settings, Suite
 from proctor.cli.help_pages import DocumentedCommand
@@ -141,14 +142,16 @@ def _observed(suites: list[Suite], loads: bool) -> dict[str, dict[str, Json]]:
 def _suite(path: str, configuration: Configuration, loads: bool) -> dict[str, Any]:
     if is_python_reference(path) and not Path(path).exists():
         return _agent(path, loads)
+    skipped: list[SkippedFile] = []
     try:
-        suites = load([path])
+        suites = load([path], skipped=skipped)
     except InvalidSuite as error:
         return {"path": path, "ok": False, "says": [str(problem) for problem in error.problems]}
     options = RunOptions(default_judge=configuration.values.get("judge"))
     problems = [str(problem) for suite in suites for problem in check_references(suite, options, load=loads)]
     checked: dict[str, Any] = {"path": path, "ok": not problems}
     checked["says"] = problems or [_describe(suite) for suite in suites]
+    checked["says"] += [f"skipped {item.path}: {item.reason}" for item in skipped]
     if not problems and (observed := _observed(suites, loads)):
         checked["observed"] = observed
     settings = {suite.name: _suite_settings(suite, configuration) for suite in suites if suite.resolved}

@@ -11,12 +11,12 @@ from typing import Any
 import click
 
 from proctor.base.errors import UsageError
-from proctor.cases.formats.loading import load
 from proctor.cases.identity import CaseAddress, own_name
 from proctor.cli.help_pages import AGENT_AND_JUDGE, STORED_RUNS, DocumentedCommand, option
 from proctor.cli.options import json_option, judge_options, store_option
 from proctor.cli.output import say, say_json
 from proctor.cli.selection import CaseSelection, case_selection, paths_argument
+from proctor.cli.suites import load_suites
 from proctor.config import Configuration, read_configuration
 from proctor.gate.baseline import BaselineLine, CaseBaseline, baseline_path, lines_of_run, read_baseline
 from proctor.gate.flakiness import VarianceSplit, changed_with, flaky_cases, split_variance
@@ -130,7 +130,7 @@ class _Chosen:
 
 def _choose(paths: tuple[str, ...], selection: CaseSelection, shared: str | Path | None) -> _Chosen:
     suite_files, selection = selection.with_paths(paths)
-    suites = load(suite_files or [Path()])
+    suites = load_suites(suite_files or [Path()])
     selects = selection.case_filter(suites)
     if shared and not Path(shared).is_file():
         raise UsageError(f"no baseline {shared}; create it with `proctor baseline accept`")

@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,10 +20,11 @@ from typing import Any
 import click
 
 from proctor.base.documents import did_you_mean
-from proctor.base.errors import InvalidSuite, ProctorError, UsageError
+from proctor.base.errors import InvalidSuite, Problem, ProctorError, UsageError
 from proctor.base.installation import install_command
 from proctor.base.json_data import Json, to_json
 from proctor.base.masking import mask
+from proctor.cases.formats.folders import SkippedFile
 from proctor.cases.formats.loading import load
 from proctor.cases.suite import Case, Suite
 from proctor.cli.help_pages import DocumentedCommand
@@ -121,6 +122,16 @@ MAX_ERROR = 2_000
 
 
 @dataclass(frozen=True, slots=True)
+class _FoundSuites:
+    """What a file or folder of the project contains."""
+
+    suites: list[Suite]
+    problems: list[str]
+    skipped: list[str]
+    has_links_outside: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Project:
     """The folder that the server works in; it reads and runs no suite outside of it."""
 
@@ -138,9 +149,13 @@ class Project:
         return {"runs": [as_json_row(row) for row in store.runs(max(1, min(limit, MAX_ITEMS)))]}
 
     def list_cases(self, path: str = ".") -> dict[str, Json]:
-        """The suites in a file or folder of the project, with the id, tags and line of each case, and any problems."""
-        suites, problems = self._suites(path)
-        return limit_size({"suites": [self._suite_entry(suite) for suite in suites], "problems": problems})
+        """The suites in a file or folder of the project, with the id, tags and line of each case, and any problems.
+
+        `skipped` has files in the folder that are not suites.
+        """
+        found = self._suites(path)
+        suites = [self._suite_entry(suite) for suite in found.suites]
+        return limit_size({"suites": suites, "problems": found.problems, "skipped": found.skipped})
 
     def _suite_entry(self, suite: Suite) -> dict[str, Json]:
         return {
@@ -190,7 +205,8 @@ class Project:
             raise UsageError(f"repeat must be between 1 and {MAX_REPEATS}")
         if len(cases or ()) > MAX_CASES:
             raise UsageError(f"cases has at most {MAX_CASES} ids; omit it to run all cases")
-        self._suites(path)
+        if self._suites(path).has_links_outside:
+            raise UsageError(f"{path!r} has links to suites outside of the project folder; name the suite to run")
         with tempfile.TemporaryDirectory(prefix="proctor-") as folder:
             report = Path(folder) / "report.json"
             place = os.path.relpath(self._inside(path), self.folder.resolve())
@@ -236,23 +252,42 @@ class Project:
             raise UsageError(f"{name!r} is a file; name a stored run: an id, a name, last or last~1")
         return Store(self.store, create=False).find_run(name)
 
-    def _suites(self, path: str) -> tuple[list[Suite], list[str]]:
-        """The suites of a file or folder inside the project, wherever links lead, and the problems of the others."""
-        problems: list[str] = []
+    def _suites(self, path: str) -> _FoundSuites:
+        """The suites of a file or folder inside the project, wherever links lead.
+
+        What a link outside of the project leads to is only named, with nothing of what it contains.
+        """
         place = self._inside(path)
+        skipped: list[SkippedFile] = []
+        problems: Sequence[Problem] = ()
         try:
-            suites = load([place])
+            suites = load([place], skipped=skipped)
         except InvalidSuite as error:
-            suites, problems = list(error.partial_suites), [str(problem) for problem in error.problems]
-        for suite in suites:
-            if suite.path is not None:
-                self._inside(suite.path)
-        return suites, problems
+            suites, problems = list(error.partial_suites), error.problems
+        outside = dict.fromkeys(
+            path
+            for path in (*(suite.path for suite in suites), *(problem.path for problem in problems))
+            if path is not None and not self._is_inside(path)
+        )
+        refused = [f"{os.path.relpath(path, self.folder)}: is outside of the project folder" for path in outside]
+        return _FoundSuites(
+            [suite for suite in suites if suite.path not in outside],
+            [str(problem) for problem in problems if problem.path not in outside] + refused,
+            [
+                f"{os.path.relpath(item.path, self.folder)}: "
+                f"{item.reason if self._is_inside(item.path) else 'is outside of the project folder'}"
+                for item in skipped
+            ],
+            has_links_outside=bool(outside),
+        )
+
+    def _is_inside(self, path: Path) -> bool:
+        return (self.folder / path).resolve().is_relative_to(self.folder.resolve())
 
     def _inside(self, path: str | Path) -> Path:
         """The resolved path; raises `UsageError` if it is not inside the project or does not exist."""
         resolved = (self.folder / path).resolve()
-        if not resolved.is_relative_to(self.folder.resolve()):
+        if not self._is_inside(resolved):
             raise UsageError(f"{str(path)!r} is outside of the project folder")
         if not resolved.exists():
             raise UsageError(f"no {str(path)!r} in the project folder")

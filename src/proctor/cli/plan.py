@@ -13,11 +13,11 @@ import click
 
 from proctor.base.errors import UsageError
 from proctor.base.json_data import to_json
-from proctor.cases.formats.loading import load
 from proctor.cases.suite import Settings
 from proctor.cli.options import Chance, json_option, store_option
 from proctor.cli.output import json_text, say, write_documents
 from proctor.cli.selection import CaseSelection, case_selection, paths_argument
+from proctor.cli.suites import load_suites
 from proctor.config import read_configuration
 from proctor.gate.power import ASSUMED_RATE, ASSUMED_TRIALS, PowerEstimate, estimate_power
 from proctor.gate.settings import GateSettings
@@ -96,7 +96,7 @@ def command(paths: tuple[str, ...], selection: CaseSelection, **options: Any) ->
     """Estimate what a gated run of SUITES costs and the smallest drop it can detect. Runs nothing."""
     configuration = read_configuration()
     files, selection = selection.with_paths(paths)
-    suites = load(files or [Path()])
+    suites = load_suites(files or [Path()])
     run = RunRequest(
         suites=suites,
         options=RunOptions(

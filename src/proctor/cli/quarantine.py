@@ -9,12 +9,12 @@ import click
 
 from proctor.base.documents import did_you_mean
 from proctor.base.errors import UsageError
-from proctor.cases.formats.loading import load
 from proctor.cases.quarantine_file import is_date, is_expired, quarantine_path, read_quarantines, write_quarantines
 from proctor.cases.suite import Case, Quarantine, Suite
 from proctor.cli.help_pages import DocumentedCommand
 from proctor.cli.options import json_option
 from proctor.cli.output import say, say_json
+from proctor.cli.suites import load_suites
 from proctor.running.selection import names_case, split_locations
 
 
@@ -43,9 +43,9 @@ def command(case_id: str | None, paths: tuple[str, ...], as_json: bool, **option
     <suite>.quarantine.jsonl next to the suite; a suite can also have a `quarantine` key in a case.
     """
     if case_id is None:
-        return _list(load(paths or [Path()]), as_json)
+        return _list(load_suites(paths or [Path()]), as_json)
     files, places = split_locations([case_id])
-    suite, case = _find(load(paths or (files if places else [Path()])), case_id)
+    suite, case = _find(load_suites(paths or (files if places else [Path()])), case_id)
     if suite.path is None:
         raise UsageError(f"the suite {suite.name!r} is not in a file, so its cases cannot be quarantined")
     path = quarantine_path(suite.path)

@@ -18,6 +18,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from proctor.base.errors import InvalidSuite
+from proctor.base.source import ending
 from proctor.cases.formats.loading import load_file
 from proctor.cases.suite import Suite
 from proctor.config import read_configuration
@@ -104,15 +105,15 @@ def _as_list(value: Any) -> list[str]:
 
 
 def _suite_files(folder: Path) -> list[Path]:
-    endings = (".yaml", ".yml", ".json", ".jsonl", ".csv")
-    return sorted(path for path in folder.iterdir() if path.suffix in endings and path.is_file())[:MAX_FILES]
+    suffixes = (".yaml", ".yml", ".json", ".jsonl", ".csv")
+    return sorted(path for path in folder.iterdir() if ending(path) in suffixes and path.is_file())[:MAX_FILES]
 
 
 def _read(path: Path) -> list[Suite]:
     """The suites of a file or folder, even if some have problems. Python files are not run."""
     if path.is_dir():
         return [suite for file in _suite_files(path) for suite in _read(file)]
-    if path.suffix == ".py" or not path.is_file() or path.stat().st_size > MAX_BYTES:
+    if ending(path) == ".py" or not path.is_file() or path.stat().st_size > MAX_BYTES:
         return []
     try:
         return load_file(path)

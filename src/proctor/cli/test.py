@@ -13,6 +13,7 @@ from proctor.agents.resolve import check_agent
 from proctor.base.errors import UsageError
 from proctor.base.masking import mask
 from proctor.cases.formats import default_folder, format_named
+from proctor.cases.formats.folders import SkippedFile
 from proctor.cases.formats.loading import load
 from proctor.cases.suite import Case, EvaluatorSpec, Settings, Suite, Turn, with_complete_evaluators
 from proctor.cli import suggestions
@@ -43,6 +44,7 @@ from proctor.cli.options import (
 )
 from proctor.cli.output import reserve_stdout, run_and_report, say
 from proctor.cli.selection import CaseSelection, case_selection, paths_argument
+from proctor.cli.suites import reasons_by_file, say_skipped
 from proctor.config import Configuration
 from proctor.gate.settings import GateSettings
 from proctor.plugins import load as load_target
@@ -397,16 +399,19 @@ def command(score_on_workers: bool, no_open: bool, **values: Any) -> int:
         is_watched = not options.quiet and is_terminal(stream)
         if is_watched:
             print_loading(stream, options.paths)
-        suites = _suites(files, options)
+        skipped: list[SkippedFile] = []
+        suites = _suites(files, options, skipped)
         if not options.agents:
             suites = _with_project_agent(configuration, suites)
         if is_watched:
             print_loading(stream, _agents(options, suites))
     refuse_overwriting(options.reports, _files_read(options, configuration, suites))
-    request = _request(options, configuration, suites, selection)
+    quiet, verbose = _verbosity(options, suites)
+    request = replace(_request(options, configuration, suites, selection), skipped_files=reasons_by_file(skipped))
+    if not quiet:
+        say_skipped(request.skipped_files, verbose=verbose, has_verbose=True)
     if options.plan:
         return _plan(options, request)
-    quiet, verbose = _verbosity(options, suites)
     return run_and_report(
         lambda terminal: run_suites(request, terminal),
         options.reports,
@@ -491,8 +496,9 @@ def _plan(options: TestOptions, request: RunRequest) -> int:
     return 0
 
 
-def _suites(files: list[str], options: TestOptions) -> list[Suite]:
-    suites = load(files or [default_folder()], None if options.config is None else Path(options.config))
+def _suites(files: list[str], options: TestOptions, skipped: list[SkippedFile]) -> list[Suite]:
+    config = None if options.config is None else Path(options.config)
+    suites = load(files or [default_folder()], config, skipped=skipped)
     if options.initial_session is not None:
         suites = with_initial_session(suites, options.initial_session)
     for suite in suites:

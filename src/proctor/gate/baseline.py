@@ -24,7 +24,7 @@ from proctor.base.atomic_write import atomic_write
 from proctor.base.documents import did_you_mean
 from proctor.base.errors import StoreError, UsageError
 from proctor.base.json_data import Json, fingerprint, to_text
-from proctor.cases.formats.loading import BASELINE_SUFFIX
+from proctor.cases.formats.folders import BASELINE_SUFFIX
 from proctor.cases.identity import CaseAddress, content_key, own_name
 from proctor.gate.beliefs import BaselineRecord
 from proctor.gate.other_days import Counts

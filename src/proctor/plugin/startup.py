@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from proctor.base.own_files import is_own_output
+from proctor.base.source import ending
 from proctor.cases.formats import JSON_LINES, formats, has_keys_of, is_named_like, shipped_formats
 from proctor.plugins import Format
 
@@ -57,12 +58,12 @@ def is_suite(path: Path, root: Path, patterns: Sequence[str], *, named: bool) ->
         return False
     if SUITE_INFIX in path.name or _matches_pattern(path, root, patterns):
         return True
-    if named and path.suffix in (".csv", *JSON_LINES):
+    if named and ending(path) in (".csv", *JSON_LINES):
         return True
     if named:
         return _has_key_of_format(path, tuple(formats()))
     likely = [known for known in shipped_formats() if is_named_like(known, path) or _has_collected_name(path, known)]
-    return bool(likely) and _has_key_of_format(path, likely)
+    return bool(likely) and (_has_key_of_format(path, likely) or _is_near_miss(path))
 
 
 def _matches_pattern(path: Path, root: Path, patterns: Sequence[str]) -> bool:
@@ -75,9 +76,20 @@ def _has_collected_name(path: Path, known: Format) -> bool:
 
 
 def _has_key_of_format(path: Path, likely: Sequence[Format]) -> bool:
+    text = _start(path)
+    return any(has_keys_of(known, path, text) for known in likely)
+
+
+def _is_near_miss(path: Path) -> bool:
+    """Whether a file with the name of a suite was meant to be one, so that pytest reports what is wrong with it."""
+    from proctor.cases.formats.near_misses import near_miss_in_text  # reads tables and cases; few sessions need it
+
+    return near_miss_in_text(path, _start(path))
+
+
+def _start(path: Path) -> str:
     try:
         with path.open("rb") as file:
-            text = file.read(MAX_SEARCHED_BYTES).decode("utf-8", "replace")
+            return file.read(MAX_SEARCHED_BYTES).decode("utf-8-sig", "replace")
     except OSError:
-        return False
-    return any(has_keys_of(known, path, text) for known in likely)
+        return ""

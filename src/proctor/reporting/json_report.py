@@ -65,6 +65,7 @@ def run_data(run: Run) -> dict[str, Json]:
         "uncounted": run.unpriced_note,
         "corrections": [to_json(item) for item in calibrations.corrections],
         "stale_calibrations": [to_json(item) for item in calibrations.stale],
+        "skipped_files": [{"path": path, "reason": reason} for path, reason in run.skipped_files.items()],
         "uncalibrated": uncalibrated_judges(run, calibrations.corrections),
     }
 

@@ -25,6 +25,9 @@ from proctor.results.suite_info import SuiteInfo
 from proctor.results.trial import Trial, TrialSummary
 from proctor.results.verdict import CaseVerdict, RunVerdict, SuiteVerdict, suites_of_old_version
 
+MAX_SKIPPED_FILES = 3
+"""How many of the skipped files a report names."""
+
 
 @dataclass(frozen=True, slots=True)
 class OutcomeStyle:
@@ -159,6 +162,14 @@ def _machine_folders(current: str, home: str) -> list[tuple[str, str]]:
 def plural(number: int, singular: str, plural_form: str | None = None) -> str:
     """`1 trial`, `2,000 trials`."""
     return f"{number:,} {singular if number == 1 else plural_form or singular + 's'}"
+
+
+def skipped_files_text(files: Mapping[str, str], limit: int = MAX_SKIPPED_FILES) -> str:
+    """`2 files that are not suites: a.yaml (is empty), b.csv (…)`, with the first `limit` of them."""
+    parts = [f"{path} ({reason})" for path, reason in list(files.items())[:limit]]
+    more = f" and {len(files) - limit:,} more" if len(files) > limit else ""
+    noun = "file that is not a suite" if len(files) == 1 else "files that are not suites"
+    return f"{len(files):,} {noun}: {', '.join(parts)}{more}"
 
 
 def counts_text(counts: Mapping[Outcome, int]) -> str:

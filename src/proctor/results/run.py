@@ -103,6 +103,8 @@ class Run:
     scoring_keys: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """By suite and case: a key of what decides its outcome (evaluators, thresholds, judge). The case "" means all
     cases that are not listed."""
+    skipped_files: Mapping[str, str] = field(default_factory=dict)
+    """By path: why a file in a folder that was tested is not a suite, although its ending is that of one."""
     gate: GateResult | None = None
     """The result of the regression gate, if the run was gated."""
     configured_judge: str = ""

@@ -67,6 +67,8 @@ class RunRequest:
     """What else must be the same for one run to resume another: the selection, as the caller wrote it."""
     gate: GateSettings | None = None
     """Re-run only suspects, and compare the run with the baseline."""
+    skipped_files: Mapping[str, str] = field(default_factory=dict)
+    """Files in the folders of the suites that are not suites, each with the reason."""
     arms: Mapping[str, Any] = field(default_factory=dict)
     """Versions of the agent by name, instead of the arms of suites: each runs every case (`cases/arms.py`)."""
 
@@ -221,6 +223,7 @@ def new_run(plan: Plan, request: RunRequest) -> Run:
         git=git_state(Path.cwd()),
         scoring_keys=scoring_keys(plan, fast=request.options.fast),
         source=tuple(item.suite for item in plan.suites),
+        skipped_files=request.skipped_files,
     )
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from proctor.base.errors import StoreError, UsageError
-from proctor.cases.formats.loading import BASELINE_SUFFIX
+from proctor.cases.formats.folders import BASELINE_SUFFIX
 from proctor.gate.baseline import Baseline, read_baseline
 from proctor.results.run import Run
 from proctor.results.store.run_files import is_file_name, open_run

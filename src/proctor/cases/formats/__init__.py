@@ -15,6 +15,7 @@ from pathlib import Path
 
 from proctor.base.errors import InvalidSuite, Problem
 from proctor.base.json_data import Json
+from proctor.base.source import ending
 from proctor.cases.suite import Suite
 from proctor.plugins import Format, PluginError, installed_plugins, load, shipped_plugins
 
@@ -37,13 +38,24 @@ def _is_native(path: Path, data: Json) -> bool:
     if isinstance(data, Mapping):
         rows = data.get("test_cases")
         has_keywords = isinstance(rows, list) and any(_has(row, KEYWORDS_KEY) for row in rows)
-        return "cases" in data or "TEST_CASES" in data or has_keywords
-    marks = ("input", "turns", "suite") if path.suffix in JSON_LINES else ("input", "turns")
-    return isinstance(data, list) and any(_has(row, *marks) for row in data)
+        return ("cases" in data and not _has_count_of_cases(data)) or "TEST_CASES" in data or has_keywords
+    if not isinstance(data, list):
+        return False
+    has_suite_line = ending(path) in JSON_LINES and any(_has(row, "suite") and _is_object(row["suite"]) for row in data)
+    return has_suite_line or any(_has(row, "input", "turns") for row in data)
+
+
+def _has_count_of_cases(data: Mapping[str, Json]) -> bool:
+    """Whether `cases` is one of several figures, as in data about a disease or a court."""
+    return isinstance(data["cases"], (int, float)) and len(data) > 1 and data.keys().isdisjoint({"name", "agent"})
 
 
 def _has(row: Json, *keys: str) -> bool:
-    return isinstance(row, Mapping) and any(key in row for key in keys)
+    return _is_object(row) and any(key in row for key in keys)
+
+
+def _is_object(value: Json) -> bool:
+    return isinstance(value, Mapping)
 
 
 NATIVE = Format(
@@ -64,7 +76,7 @@ NATIVE = Format(
 CSV = Format(
     name="csv",
     summary="CSV with one case per row, for cases from a spreadsheet.",
-    recognises=lambda path, data: path.suffix == ".csv",
+    recognises=lambda path, data: ending(path) == ".csv",
     read="proctor.cases.formats.table:read",
     parse="proctor.cases.formats.table:parse",
     suffixes=(".csv",),
@@ -105,17 +117,17 @@ def default_folder() -> Path:
 
 def is_named_like(known: Format, path: Path) -> bool:
     """Whether a file has a name that only suites of this format have, so that failing to read it is an error."""
-    return path.suffix in known.suffixes and any(fnmatchcase(path.name, name) for name in known.file_names)
+    return ending(path) in known.suffixes and any(fnmatchcase(path.name.lower(), name) for name in known.file_names)
 
 
 def has_keys_of(known: Format, path: Path, text: str) -> bool:
     """Whether text, which may be cut off or invalid, has a key that hardly any other kind of file has."""
-    if path.suffix not in known.suffixes:
+    if ending(path) not in known.suffixes:
         return False
-    if path.suffix == ".csv":
+    if ending(path) == ".csv":
         columns = {name.strip().strip('"') for name in text.partition("\n")[0].split(",")}
         return "input" in columns and not columns.isdisjoint(known.keys)
-    if path.suffix in JSON_LINES:
+    if ending(path) in JSON_LINES:
         return re.search(r'"(?:input|turns|suite)"\s*:', text) is not None
     keys = "|".join(map(re.escape, sorted(known.keys | known.case_keys)))
     return bool(keys) and re.search(rf'(?:^|[{{,\s"\'])(?:{keys})["\']?\s*:', text) is not None

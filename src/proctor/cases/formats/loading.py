@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,28 +12,23 @@ from proctor.base.own_files import is_own_output
 from proctor.base.positions import Position
 from proctor.base.references import find_file, is_reference, resolve
 from proctor.base.references import load_file as load_python
-from proctor.base.source import read_error, read_text
-from proctor.cases.formats import (
-    CSV,
-    JSON_AND_YAML,
-    NATIVE,
-    formats,
-    has_keys_of,
-    is_named_like,
-    shipped_formats,
+from proctor.base.source import ending, read_error, read_text
+from proctor.cases.formats import CSV, JSON_AND_YAML, NATIVE, formats, shipped_formats
+from proctor.cases.formats.folders import (
+    SkippedFile,
+    find_candidates,
+    is_named_like_suite,
+    reads_like_suite,
 )
 from proctor.cases.formats.native.reader import read_list
-from proctor.cases.quarantine_file import QUARANTINE_SUFFIX, with_quarantines
+from proctor.cases.formats.near_misses import near_miss
+from proctor.cases.quarantine_file import with_quarantines
 from proctor.cases.suite import Suite
 from proctor.plugins import Format
 from proctor.plugins import load as load_target
 
-SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "venv", "build", "dist"})
-FILES_OF_OTHER_TOOLS = frozenset({"package.json", "package-lock.json", "tsconfig.json"})
-BASELINE_SUFFIX = ".baseline.jsonl"
-"""The suffix of the file with the baseline of the suite next to it."""
-SNIFF_CHARS = 1_000_000
-"""How much of an unreadable file is searched for the keys of a suite."""
+MAX_REASONS = 20
+"""How many skipped files are listed if a folder has no suite."""
 
 
 def load_one(path: str | Path) -> Suite:
@@ -44,16 +39,20 @@ def load_one(path: str | Path) -> Suite:
     return suites[0]
 
 
-def load(paths: Iterable[str | Path], config: Path | None = None) -> list[Suite]:
+def load(
+    paths: Iterable[str | Path], config: Path | None = None, *, skipped: list[SkippedFile] | None = None
+) -> list[Suite]:
     """Every suite in files, folders and `file.py:NAME` references; raises one `InvalidSuite` with all problems.
 
     `config` names the evaluators of suites in a format that has a config file, instead of the one next to each suite.
+    `skipped` gets the files in folders that are not suites.
     """
+    skipped = [] if skipped is None else skipped
     suites: list[Suite] = []
     problems: list[Problem] = []
     for path in paths:
         try:
-            suites.extend(_load_one(str(path), config))
+            suites.extend(_load_one(str(path), config, skipped))
         except InvalidSuite as error:
             problems.extend(error.problems)
             suites.extend(error.partial_suites)
@@ -97,14 +96,14 @@ def _read(known: Format, document: Document, config: Path | None) -> list[Suite]
     return [replace(suite, config=config) for suite in load_target(known.read_with_config)(document, config)]
 
 
-def _load_one(path: str, config: Path | None = None) -> list[Suite]:
+def _load_one(path: str, config: Path | None, skipped: list[SkippedFile]) -> list[Suite]:
     where = Path(path)
     try:
         if where.is_dir():
-            return _load_folder(where, config)
+            return _load_folder(where, config, skipped)
         if not where.exists() and is_reference(path):
             return [_from_python(path)]
-        if where.suffix == ".py" and where.is_file():
+        if ending(where) == ".py" and where.is_file():
             return _suites_in_module(where)
         return _read_file(where, config)
     except OSError as error:
@@ -112,72 +111,58 @@ def _load_one(path: str, config: Path | None = None) -> list[Suite]:
         raise InvalidSuite([Problem(read_error(error), name)]) from None
 
 
-def _load_folder(folder: Path, config: Path | None = None) -> list[Suite]:
-    """Every suite in a folder and its subfolders; files that are clearly something else are ignored."""
+def _load_folder(folder: Path, config: Path | None, skipped: list[SkippedFile]) -> list[Suite]:
+    """Every suite in a folder and its subfolders; `skipped` gets the files that have its ending and are something else.
+
+    A file that was meant to be a suite and is not one is a problem (`near_misses.py`).
+    """
     suites: list[Suite] = []
     problems: list[Problem] = []
-    skipped: list[Problem] = []
-    for path in _candidate_files(folder):
-        try:
-            document = _open(path)
-        except InvalidSuite as error:
-            (problems if _is_named_like_suite(path) or _reads_like_suite(path) else skipped).extend(error.problems)
-            continue
-        known = _format_of(document)
-        if known is None:
-            problems.extend([_unknown_format(document)] if _is_named_like_suite(path) else ())
-            continue
-        try:
-            suites.extend(_read(known, document, config))
-        except InvalidSuite as error:
-            problems.extend(error.problems)
-            suites.extend(error.partial_suites)
+    others: list[SkippedFile] = []
+    for candidate in find_candidates(folder):
+        if isinstance(candidate, Problem):
+            problems.append(candidate)
+        elif isinstance(candidate, SkippedFile):
+            others.append(candidate)
+        else:
+            try:
+                suites.extend(_read_candidate(candidate, config, others))
+            except InvalidSuite as error:
+                problems.extend(error.problems)
+                suites.extend(error.partial_suites)
     if not suites and not problems:
-        problems += [Problem("has no suite in any known format", folder), *skipped]
+        problems.append(Problem("has no suite in any known format", folder))
+        problems += [Problem(item.reason, item.path, item.line) for item in others[:MAX_REASONS]]
+    skipped.extend(others)
     if problems:
         raise InvalidSuite(problems, suites)
     return suites
 
 
-def _candidate_files(folder: Path) -> list[Path]:
-    known = list(formats())
-    suffixes = {suffix for item in known for suffix in item.suffixes}
-    others = FILES_OF_OTHER_TOOLS.union(*(item.companions for item in known))
-    return [
-        path
-        for path in _walk(folder)
-        if path.suffix in suffixes
-        and path.name not in others
-        and not path.name.endswith((BASELINE_SUFFIX, QUARANTINE_SUFFIX))
-        and not is_own_output(path)
-    ]
-
-
-def _walk(folder: Path) -> Iterator[Path]:
-    inside = sorted(folder.iterdir(), key=lambda path: path.name)
-    yield from (path for path in inside if path.is_file() and not path.name.startswith("."))
-    for child in inside:
-        if child.is_dir() and not child.is_symlink() and child.name[0] != "." and child.name not in SKIPPED_FOLDERS:
-            yield from _walk(child)
-
-
-def _is_named_like_suite(path: Path) -> bool:
-    return any(is_named_like(known, path) for known in formats())
-
-
-def _reads_like_suite(path: Path) -> bool:
-    """Whether a file that cannot be parsed has keys or columns that hardly any other kind of file has."""
+def _read_candidate(path: Path, config: Path | None, skipped: list[SkippedFile]) -> list[Suite]:
+    """The suites of a file that was found in a folder; raises `InvalidSuite` if it was meant to be a suite."""
+    must_be_suite = is_named_like_suite(path)
     try:
-        text = path.read_bytes()[:SNIFF_CHARS].decode("utf-8", "replace")
-    except OSError:
-        return False
-    return any(has_keys_of(known, path, text) for known in formats())
+        document = _open(path)
+    except InvalidSuite as error:
+        if must_be_suite or reads_like_suite(path):
+            raise
+        first = error.problems[0]
+        skipped.append(SkippedFile(path, first.message, first.line))
+        return []
+    known = _format_of(document)
+    if known is not None:
+        return _read(known, document, config)
+    if must_be_suite or near_miss(document) is not None:
+        raise InvalidSuite([_unknown_format(document)])
+    skipped.append(SkippedFile(path, _refusal(document) or "is not a suite in any known format"))
+    return []
 
 
 def _open(path: Path) -> Document:
     if path.is_dir():
         raise InvalidSuite([Problem("is a folder", path)])
-    known = next((item for item in formats() if path.suffix in item.suffixes), None)
+    known = next((item for item in formats() if ending(path) in item.suffixes), None)
     if known is None:
         raise InvalidSuite([_unknown_suffix(path)])
     if not path.exists():
@@ -185,7 +170,7 @@ def _open(path: Path) -> Document:
     text = read_text(path)
     if not text.strip():
         raise InvalidSuite([Problem("is empty", path)])
-    if path.suffix not in JSON_AND_YAML and known.parse is not None:
+    if ending(path) not in JSON_AND_YAML and known.parse is not None:
         return load_target(known.parse)(path, text)
     document = Document(path, text)
     if document.data is None:
@@ -202,7 +187,7 @@ def _unknown_suffix(path: Path) -> Problem:
     if not path.exists():
         return _missing_file(path)
     suffixes = dict.fromkeys(suffix for item in formats() for suffix in item.suffixes)
-    hint = f"; for a Python list write {path}:TEST_CASES" if path.suffix == ".py" else ""
+    hint = f"; for a Python list write {path}:TEST_CASES" if ending(path) == ".py" else ""
     return Problem(f"is not one of {', '.join(suffixes)}{hint}", path)
 
 
@@ -225,18 +210,16 @@ def _format_of(document: Document) -> Format | None:
 
 
 def _unknown_format(document: Document) -> Problem:
+    if refusal := _refusal(document):
+        return Problem(refusal, document.path)
+    reason = "is not a suite in any known format; a native suite has a list of 'cases', each with an 'input'"
+    return near_miss(document) or Problem(reason, document.path)
+
+
+def _refusal(document: Document) -> str | None:
+    """Why a format does not read a file that is nearly its own."""
     keys = document.data if isinstance(document.data, dict) else {}
-    for known in formats():
-        if refusal := known.refusal(keys):
-            return Problem(refusal, document.path)
-    hint = next((f"; it has {key!r}{near}" for key in keys if (near := _nearest_to_cases(key))), "")
-    reason = f"is not a suite in any known format; a native suite has a list of 'cases', each with an 'input'{hint}"
-    return Problem(reason, document.path)
-
-
-def _nearest_to_cases(key: str) -> str:
-    """A hint for a key that is probably meant to be `cases`: misspelt, or the word of another tool."""
-    return "; did you mean 'cases'?" if key in ("tests", "test", "examples") else did_you_mean(key, ("cases",))
+    return next(filter(None, (known.refusal(keys) for known in formats())), None)
 
 
 def _from_python(reference: str) -> Suite:

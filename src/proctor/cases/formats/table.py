@@ -23,6 +23,8 @@ from proctor.cases.suite import Case, Criteria, Settings, Suite, complete_evalua
 
 COLUMNS = ("id", "input", "expected", "contains", "contains_all", "tools", "description", "tags")
 PREFIXES = ("metadata.", "state.", "input.")
+SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "vertical bars"}
+"""Separators that spreadsheets write and a suite does not have, and how messages call them."""
 
 CASE_FIELD_NAMES = {
     "id": "its id",
@@ -111,7 +113,15 @@ def write(suites: Sequence[Suite]) -> SuiteText:
     return SuiteText(replace_lone_surrogates(out.getvalue(), losses), tuple(losses))
 
 
+def separator_of(header: str) -> str:
+    """The character that separates the columns of a table, from its first line; a comma if none does."""
+    return max(",;\t|", key=header.count)
+
+
 def _check_shape(path: Path, header: list[str], rows: list[tuple[int, list[str]]]) -> None:
+    if len(header) == 1 and (mark := separator_of(header[0])) != "," and mark in header[0]:
+        reason = f"has its columns separated by {SEPARATORS[mark]}; separate them by commas"
+        raise InvalidSuite([Problem(reason, path, 1)])
     problems = [
         Problem(f"column {name!r} is not known{did_you_mean(name, COLUMNS)}", path, 1)
         for name in header

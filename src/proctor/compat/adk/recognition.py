@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from proctor.base.json_data import Json
+from proctor.base.source import ending
 from proctor.cases.formats import JSON_AND_YAML
 from proctor.compat.adk.keys import (
     CONFIG_NAME,
@@ -19,7 +20,7 @@ from proctor.compat.adk.keys import (
 
 def recognises(path: Path, data: Json) -> bool:
     """Whether the file is an EvalSet, a single EvalCase, or legacy rows."""
-    if path.name == CONFIG_NAME or path.suffix not in JSON_AND_YAML:
+    if path.name == CONFIG_NAME or ending(path) not in JSON_AND_YAML:
         return False
     is_named = any(path.match(pattern) for pattern in SUITE_NAMES)
     if isinstance(data, dict):

@@ -23,7 +23,15 @@ from proctor.reporting.html.run_view import (
 from proctor.reporting.html.trial_view import TrialView, anchor, trial_view
 from proctor.reporting.pending_cases import pending_cases
 from proctor.reporting.plots import distribution_plots
-from proctor.reporting.wording import agent_names, duration, money, suites_with_trials, trial_counts_text, utc_time
+from proctor.reporting.wording import (
+    agent_names,
+    duration,
+    money,
+    skipped_files_text,
+    suites_with_trials,
+    trial_counts_text,
+    utc_time,
+)
 from proctor.results.comparison.arms import arm_tables
 from proctor.results.run import Run
 from proctor.results.trial import Trial, Trials
@@ -84,6 +92,8 @@ def _run_facts(run: Run, verdict: RunVerdict) -> list[NamedValue]:
     if verdict.cost_usd is not None:
         facts.append(NamedValue("Cost", money(verdict.cost_usd, estimated=verdict.estimated)))
     facts += judge_facts(run)
+    if run.skipped_files:
+        facts.append(NamedValue("Skipped", skipped_files_text(run.skipped_files), limit=1_000))
     facts.append(NamedValue("Started", utc_time(run.started_at)))
     facts.append(NamedValue("Run", run.id, is_code=True))
     return facts

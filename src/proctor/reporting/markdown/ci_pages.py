@@ -41,6 +41,7 @@ from proctor.reporting.wording import (
     money,
     pass_rate_text,
     plural,
+    skipped_files_text,
     trial_counts_text,
 )
 from proctor.results.comparison.comparison import CaseChange, Change, Comparison, p_text
@@ -351,6 +352,8 @@ def write_step_summary(run: Run, verdict: RunVerdict, out: TextIO) -> None:
     write_gate(run, verdict, out)
     _write_failures(run, verdict, out)
     write_pending(run, verdict, out)
+    if run.skipped_files:
+        out.write(f"Skipped {inline(skipped_files_text(run.skipped_files), MAX_TEXT)}\n\n")
 
 
 def _totals(run: Run, verdict: RunVerdict) -> str:

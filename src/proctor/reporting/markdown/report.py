@@ -40,6 +40,7 @@ from proctor.reporting.wording import (
     report_only_evaluators,
     score_texts,
     shown_path,
+    skipped_files_text,
     suites_with_trials,
     trial_counts_text,
     trial_name,
@@ -289,6 +290,8 @@ def _write_summary(run: Run, verdict: RunVerdict, out: TextIO) -> None:
         out.write(row("Cost not counted", inline(run.unpriced_note)))
     for title, text in judge_caveats(run):
         out.write(row(title, inline(text)))
+    if run.skipped_files:
+        out.write(row("Skipped", inline(skipped_files_text(run.skipped_files))))
     out.write("\nNumbers in brackets are 95 % intervals. Pass rates count the cases that passed or failed.\n\n")
 
 

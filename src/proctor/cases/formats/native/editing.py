@@ -23,7 +23,7 @@ import yaml
 from proctor.base.documents import Document
 from proctor.base.errors import InvalidSuite, ProctorError
 from proctor.base.json_data import Json, to_json
-from proctor.base.source import YAML_SUFFIXES, Pointer, parse, pointer_text
+from proctor.base.source import YAML_SUFFIXES, Pointer, ending, parse, pointer_text
 from proctor.base.yaml_source import compose_yaml
 from proctor.cases.formats import CASES_KEYS, JSON_LINES, KEYWORDS_KEY
 from proctor.cases.formats.native.json_lines import is_suite_line, parse_lines
@@ -286,12 +286,12 @@ def edit_cases(path: Path, text: str, suite: Suite, changed: Mapping[int, Case])
 
 
 def _parse(path: Path, text: str) -> Json:
-    return parse_lines(path, text).data if path.suffix in JSON_LINES else parse(path, text)
+    return parse_lines(path, text).data if ending(path) in JSON_LINES else parse(path, text)
 
 
 def _case_pointers(path: Path, data: Json) -> list[Pointer]:
     """The pointer of each case in the data of the file."""
-    if path.suffix in JSON_LINES:
+    if ending(path) in JSON_LINES:
         return [(number,) for number, row in enumerate(data) if not is_suite_line(row)]
     if isinstance(data, list):
         return [(index,) for index in range(len(data))]
@@ -349,8 +349,8 @@ def _read_again(raw: Json, suite: Suite) -> Case:
 
 def _apply_edits(path: Path, text: str, after: Json, pointers: list[Pointer]) -> str:
     """The text with the values at `pointers` replaced, from last to first, so that earlier positions stay valid."""
-    is_yaml = path.suffix in YAML_SUFFIXES
-    root = yaml_node(text) if is_yaml else json_node(text, lines=path.suffix in JSON_LINES)
+    is_yaml = ending(path) in YAML_SUFFIXES
+    root = yaml_node(text) if is_yaml else json_node(text, lines=ending(path) in JSON_LINES)
     pieces: dict[tuple[int, int], list[str]] = {}
     done: set[tuple[str | int, ...]] = set()
     for pointer in pointers:

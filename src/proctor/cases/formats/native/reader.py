@@ -14,7 +14,7 @@ from typing import Any, Literal
 from proctor.base.documents import Document, Fields, did_you_mean, json_type_name
 from proctor.base.errors import InvalidSuite, Problem, UsageError
 from proctor.base.json_data import UNSET, Json, to_json, to_text
-from proctor.base.source import Pointer
+from proctor.base.source import Pointer, ending
 from proctor.cases.arms import Arm, read_arm
 from proctor.cases.evaluator_specs import read_specs
 from proctor.cases.formats import CASES_KEYS, JSON_LINES, KEYWORDS_KEY
@@ -85,7 +85,7 @@ def _cases_key(document: Document) -> str:
 
 def _as_object(document: Document) -> Document:
     """The document as one object with `cases`, also for a bare list and for JSON Lines."""
-    if document.path.suffix in JSON_LINES:
+    if ending(document.path) in JSON_LINES:
         return join_lines(document)
     if isinstance(document.data, list):
         places = document.line
