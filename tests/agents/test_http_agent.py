@@ -363,7 +363,7 @@ def test_headers_come_from_the_environment_and_are_never_shown(server: Server, m
     for text in (repr(agent), repr(agent.options), str(caught.value), str(unread.value), agent.name):
         assert "sesame" not in text
         assert "literal-secret" not in text
-    assert "[secret: key, 11 characters]" in str(caught.value)
+    assert "[secret: MY_KEY, 11 characters]" in str(caught.value)
 
 
 def test_a_missing_environment_variable_or_a_header_that_cannot_be_sent_is_a_usage_error(

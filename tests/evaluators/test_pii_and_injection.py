@@ -72,14 +72,14 @@ SECRETS = {
     "google_key": "AI" + "za" + "SyA1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q",
     "private_key": "-----BEGIN RSA " + "PRIVATE KEY-----",
     "jwt": "eyJ" + "hbGciOiJIUzI1NiJ9.eyJ" + "zdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9P",
-    "url_password": "admin:" + "hunter2secret",
+    "url_password": "hunter2" + "secret",
 }
 
 
 @pytest.mark.parametrize("kind", SECRETS)
 def test_secrets_are_found_and_masked(kind: str) -> None:
     secret = SECRETS[kind]
-    text = f"see https://{secret}@db.example.org/x" if kind == "url_password" else f"use {secret} please"
+    text = f"see https://admin:{secret}@db.example.org/x" if kind == "url_password" else f"use {secret} please"
     (finding,) = find_secrets(text)
     assert finding.kind == kind
     assert text[finding.start : finding.end] == secret

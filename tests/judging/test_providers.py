@@ -185,8 +185,9 @@ def test_a_key_that_the_server_repeats_is_not_in_the_completion(monkeypatch: pyt
             monkeypatch.setenv("OPENAI_API_KEY", key)
             monkeypatch.setenv("OPENAI_BASE_URL", server.url)
             completion = complete(ProviderEndpoint(ModelSpec("openai", "gpt-4o")))
-    assert json.loads(completion.text) == {"verdict": "yes", "reason": "you sent [secret: key, 22 characters]"}
-    assert completion.model == "model of [secret: key, 22 characters]"
+    masked = "[secret: 22 characters]" if where == "here" else "[secret: OPENAI_API_KEY, 22 characters]"
+    assert json.loads(completion.text) == {"verdict": "yes", "reason": f"you sent {masked}"}
+    assert completion.model == f"model of {masked}"
 
 
 @pytest.mark.parametrize("choices", ['"none"', "[1]", "[{}]", '[{"message": 3}]'])

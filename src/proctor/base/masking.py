@@ -1,33 +1,48 @@
 """Masks secrets in texts and data: for the store, every report, traces, judges and the PII evaluators.
 
 A secret is found by the shape that its vendor gives it or by the name before it (see `secret_patterns`), because a
-variable of the environment or of a `.env` file holds it, or because the caller passes it. Data classes are masked
-field by field and keep their type, so that the code after masking works as before.
+variable of the environment or of a `.env` file holds it, as it is or encoded, or because the caller passes it. Data
+classes are masked field by field and keep their type, so that the code after masking works as before. The keys of
+objects are masked like their values.
+
+What replaces a secret depends on the secret alone, not on the name before it or its place: one secret has one mask in
+all texts of a run, and masked texts can be compared.
 """
 
 from __future__ import annotations
 
+import base64
+import bisect
 import dataclasses
 import enum
 import functools
+import html
+import json
 import operator
 import os
+import re
+import urllib.parse
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import Any, cast
 
 from proctor.base.json_data import Json, to_json, to_text
-from proctor.base.secret_patterns import (
+from proctor.base.secret_names import (
     MASK_PATTERN,
-    MIN_VALUE_LENGTH,
-    Secret,
-    find_secrets_in,
+    Strength,
+    is_name_key,
     is_secret_value,
+    is_value_key,
+    name_strength,
+)
+from proctor.base.secret_names import is_secret_name as is_secret_name
+from proctor.base.secret_names import is_secret_variable_name as is_secret_variable_name
+from proctor.base.secret_patterns import (
+    MIN_VALUE_LENGTH,
+    find_secrets_in,
     is_secret_variable,
     may_contain_secrets,
-    secret_kind,
 )
-from proctor.base.secret_patterns import is_secret_name as is_secret_name
-from proctor.base.secret_patterns import is_secret_variable_name as is_secret_variable_name
+from proctor.base.secret_shapes import URL_PASSWORD, Secret, find_shapes
 
 ENV_FILE_VALUES: dict[tuple[str, str], None] = {}
 """Name and value of the secrets in `.env` files, for as long as the process runs: reports are written after a run."""
@@ -46,7 +61,8 @@ def mask(text: str, secrets: Iterable[str] = ()) -> str:
 
 def mask_values(text: str, secrets: Iterable[str], min_length: int = MIN_VALUE_LENGTH) -> str:
     """`text` with only these secrets masked; those shorter than `min_length` are not looked for."""
-    values = [("key", value) for value in secrets if len(value) >= min_length]
+    names = {value: name for name, value in _variables()}
+    values = [(names.get(value, ""), value) for value in secrets if len(value) >= min_length]
     return _replace_secrets(text, _without_overlaps(_find_values(text, values)))
 
 
@@ -75,7 +91,7 @@ class Masker:
     def might_mask(self, value: object) -> bool:
         """Whether data may contain secrets, so that masking is worth its time. A quick check: many times faster."""
         text = "\n".join(texts_in(value))
-        return may_contain_secrets(text) or any(secret in text for _, secret in self._values)
+        return may_contain_secrets(text) or next(_find_values(text, self._values), None) is not None
 
     def text(self, text: str) -> str:
         return _replace_secrets(text, _find(text, self._values))
@@ -95,14 +111,45 @@ class Masker:
                 return value
             return tuple(items) if isinstance(value, tuple) else items
         if isinstance(value, Mapping):
-            changed = {key: self.data(item, str(key)) for key, item in value.items()}
-            return value if all(changed[key] is item for key, item in value.items()) else changed
+            return self._object(value, name)
         if isinstance(value, int):
             is_secret = abs(value) >= 1000 and name and is_secret_name(name)
-            return _mask_text(secret_kind(name), len(str(value))) if is_secret else value
+            return mask_text("", len(str(value))) if is_secret else value
+        if isinstance(value, (bytes, bytearray)):  # in plain data they are Base64, in which no secret is recognized
+            text = bytes(value).decode("utf-8", "replace")
+            masked = self._text_under(name, text)
+            return value if masked == text else masked
         simple = to_json(value)
         changed = self.data(simple, name) if isinstance(simple, (str, dict, list)) else simple
         return value if changed is simple else changed
+
+    def _object(self, value: Mapping[Any, Json], name: str) -> Json:
+        name_of_value = _name_in_object(value) or (name if is_secret_name(name) else "")
+        is_manifest = value.get("kind") == "Secret"
+        masked: dict[Any, Json] = {}
+        same = True
+        for key, item in value.items():
+            item_name = name_of_value if name_of_value and is_value_key(str(key)) else str(key)
+            if is_manifest and key in ("data", "stringData") and isinstance(item, Mapping):
+                new_item: Json = {inner: self.data(content, "secret") for inner, content in item.items()}
+            else:
+                new_item = self.data(item, item_name)
+            new_key = self._key(key, masked)
+            same = same and new_key is key and new_item is item
+            masked[new_key] = new_item
+        return value if same else masked
+
+    def _key(self, key: Any, others: Mapping[Any, Json]) -> Any:
+        """The key without secrets. Different keys stay different: the second that looks the same gets a number."""
+        text = key if type(key) is str else to_text(to_json(key))
+        new = self.text(text) if len(text) >= MIN_VALUE_LENGTH else text
+        if new == text:
+            return key
+        number = 2
+        unique = new
+        while unique in others:
+            unique, number = f"{new} #{number}", number + 1
+        return unique
 
     def _data_class(self, value: Any, name: str) -> Any:
         name_of_value = _name_of_value(value, name)
@@ -121,8 +168,28 @@ class Masker:
 
     def _text_under(self, name: str, text: str) -> str:
         if is_secret_value(name, text, config_names=self._config_names):
-            return _mask_text(secret_kind(name), len(text))
+            scheme = _SCHEME.match(text)
+            start = 0 if scheme is None else scheme.end()
+            return text[:start] + mask_text(self._kind(text[start:]), len(text) - start)
         return self.text(text) if len(text) >= MIN_VALUE_LENGTH else text
+
+    def _kind(self, secret: str) -> str:
+        """Whose token it is, or the variable that holds it; empty if neither is known."""
+        names = [name for name, value in self._values if value == secret]
+        shapes = [shape.kind for shape in find_shapes(secret) if (shape.start, shape.end) == (0, len(secret))]
+        return next(iter([*map(secret_kind, names), *shapes]), "")
+
+
+_SCHEME = re.compile(r"(?i)(?:bearer|basic|token|digest|apikey|negotiate|bot)[ \t]{1,4}(?=\S)")
+"""The scheme before a credential, as in a header."""
+
+
+def _name_in_object(value: Mapping[Any, Json]) -> str:
+    """The name of the value in an object such as `{"name": "X-Api-Key", "value": "..."}`; empty if there is none."""
+    for key, item in value.items():
+        if type(item) is str and is_name_key(str(key)) and name_strength(item) is not Strength.NONE:
+            return item
+    return ""
 
 
 UNMASKED_FIELDS = frozenset({"tool_definitions"})
@@ -200,7 +267,22 @@ def texts_in(value: object) -> list[str]:
 
 
 def _find(text: str, values: list[tuple[str, str]]) -> list[Secret]:
-    return _without_overlaps([*_find_values(text, values), *find_secrets_in(text)])
+    return _without_overlaps(_without_masks(text, [*_find_values(text, values), *find_secrets_in(text)]))
+
+
+def _without_masks(text: str, secrets: list[Secret]) -> list[Secret]:
+    """The secrets that are more than a mask or a part of one: masking twice changes nothing."""
+    if "[secret: " not in text:
+        return secrets
+    masks = [match.span() for match in MASK_PATTERN.finditer(text)]
+    remaining = []
+    for secret in secrets:
+        number = bisect.bisect_right(masks, (secret.start, len(text)))
+        start = max(secret.start, masks[number - 1][1]) if number else secret.start
+        end = min(secret.end, masks[number][0]) if number < len(masks) else secret.end
+        if any(character.isalnum() for character in text[start:end]):
+            remaining.append(secret)
+    return remaining
 
 
 @functools.lru_cache(maxsize=8)
@@ -209,23 +291,58 @@ def _secret_names(names: tuple[str, ...]) -> list[str]:
     return [name for name in names if is_secret_variable_name(name)]
 
 
+def _variables() -> list[tuple[str, str]]:
+    """Name and value of the variables that are secrets, of the environment and of `.env` files."""
+    variables = [(name, os.environ.get(name, "")) for name in _secret_names(tuple(os.environ))]
+    return [*variables, *ENV_FILE_VALUES]
+
+
 def _secrets_by_value(secrets: Iterable[str]) -> list[tuple[str, str]]:
     """Names and values of the secrets to look for by value: variables, `.env` files, and those the caller passed."""
-    variables = [(name, os.environ.get(name, "")) for name in _secret_names(tuple(os.environ))]
-    values = dict.fromkeys([*variables, *ENV_FILE_VALUES, *(("key", value) for value in secrets)])
-    return [(name, value) for name, value in values if len(value) >= MIN_VALUE_LENGTH]
+    values: dict[str, str] = {}
+    for name, value in (*_variables(), *(("", value) for value in secrets)):
+        if len(value) >= MIN_VALUE_LENGTH:
+            values.setdefault(value, name)
+    return [(name, value) for value, name in values.items()]
 
 
 def _find_values(text: str, values: Iterable[tuple[str, str]]) -> Iterator[Secret]:
     """Where the values occur. One of letters alone counts only as a whole word: it may be part of ordinary words."""
     for name, value in values:
-        start = text.find(value)
-        while start >= 0:
-            end = start + len(value)
-            is_part = value.isalpha() and (text[start - 1 : start].isalnum() or text[end : end + 1].isalnum())
-            if not is_part:
-                yield Secret(secret_kind(name), start, end, True)
-            start = text.find(value, end)
+        for form in (value, *_encoded_forms(value)):
+            start = text.find(form)
+            while start >= 0:
+                end = start + len(form)
+                is_part = form.isalpha() and (text[start - 1 : start].isalnum() or text[end : end + 1].isalnum())
+                if not is_part or form is not value:
+                    yield Secret(secret_kind(name), start, end, True)
+                start = text.find(form, end)
+
+
+@functools.lru_cache(maxsize=256)
+def _encoded_forms(value: str) -> tuple[str, ...]:
+    """How a value is written in JSON, HTML, addresses, hexadecimal and Base64.
+
+    Base64 writes three bytes as four characters, so a value inside a longer text has one of three forms. Characters at
+    the ends that depend on the neighbours are left out: they hold less than a byte of the value.
+    """
+    data = value.encode("utf-8", "surrogatepass")
+    forms = {
+        json.dumps(value)[1:-1],
+        html.escape(value),
+        urllib.parse.quote(value, safe=""),
+        urllib.parse.quote_plus(value),
+    }
+    forms |= {urllib.parse.quote(value), data.hex(), data.hex().upper()}
+    for offset in range(3):
+        padded = b"\0" * offset + data
+        for encode in (base64.b64encode, base64.urlsafe_b64encode):
+            encoded = encode(padded).decode()
+            first, last = (0, 2, 3)[offset], len(encoded) - (0, 3, 2)[len(padded) % 3]
+            forms.add(encoded[first:last])
+    return tuple(
+        sorted((form for form in forms if form != value and len(form) >= MIN_VALUE_LENGTH), key=len, reverse=True)
+    )
 
 
 def _without_overlaps(secrets: Iterable[Secret]) -> list[Secret]:
@@ -234,7 +351,7 @@ def _without_overlaps(secrets: Iterable[Secret]) -> list[Secret]:
     for secret in sorted(secrets, key=lambda secret: (secret.start, -secret.end)):
         if merged and secret.start < merged[-1].end:
             if secret.end > merged[-1].end:
-                merged[-1] = dataclasses.replace(merged[-1], end=secret.end)
+                merged[-1] = dataclasses.replace(merged[-1], kind="", end=secret.end)
         else:
             merged.append(secret)
     return merged
@@ -246,10 +363,17 @@ def _replace_secrets(text: str, secrets: list[Secret]) -> str:
     parts: list[str] = []
     position = 0
     for secret in secrets:
-        parts += [text[position : secret.start], _mask_text(secret.kind, secret.end - secret.start)]
+        kind = "" if secret.kind == URL_PASSWORD else secret.kind
+        parts += [text[position : secret.start], mask_text(kind, secret.end - secret.start)]
         position = secret.end
     return "".join([*parts, text[position:]])
 
 
-def _mask_text(kind: str, length: int) -> str:
-    return f"[secret: {kind}, {length} characters]"
+def secret_kind(name: str) -> str:
+    """A name as it is written in a mask: short, and without characters that a pattern would take for a range."""
+    return re.sub(r"[^A-Za-z0-9_ ]", "_", name.rpartition(".")[2])[:40]
+
+
+def mask_text(kind: str, length: int) -> str:
+    """What replaces a secret: `[secret: GitHub token, 40 characters]`, or without the kind if it is not known."""
+    return f"[secret: {kind}, {length} characters]" if kind else f"[secret: {length} characters]"

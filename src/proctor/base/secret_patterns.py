@@ -1,76 +1,69 @@
-"""What a secret looks like in a text: the shapes that vendors give to their tokens, and values after certain names.
+"""Finds the secrets in a text: tokens by their shape, and values by the name before them.
 
-Shapes are specific: almost nothing else begins with `sk-ant-`. Names are not: `token` and `key` are ordinary words, so
-a value after a name has to look like one too. Whether a value under a name is a secret, in a text, in data or in a
-`.env` file, is decided here and nowhere else.
+`secret_shapes` has the shapes of tokens, `secret_names` decides which names say that a value is a secret and which
+values can be one. This file knows how texts write a name and its value, in any syntax:
 
-All patterns take linear time: quantifiers are bounded or never meet the same characters twice. A pattern is tried only
-if the characters that it begins with are in the text, which is many times quicker than trying all of them.
+- an assignment: `name = value`, `"name": "value"`, `name: str = 'value'`, `?name=value`, `:name => 'value'`;
+- a call or a pair: `setenv("NAME", "value")`, `['--password', 'value']`;
+- words on a line: `--password value`, `password value`, `the password is value`, `| password | value |`;
+- markup: `<name>value</name>`, `<add key="name" value="value"/>`;
+- an object with a name and a value: `{"name": "X-Api-Key", "value": "..."}`, in either order, and its YAML;
+- headers, cookies, commands with short options (`mysql -pVALUE`, `curl -u user:VALUE`), SQL, and a few files.
+
+Quotes may be escaped any number of times (JSON inside JSON), or be written as entities or in percent-encoding.
+
+The text is read once. From each name, only a bounded piece of the text before and after it is looked at, so that time
+is linear even if the text consists of nothing but names.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
-import functools
-import math
 import re
-from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from proctor.base.secret_names import (
+    CREDENTIAL_LENGTH,
+    MASK_PATTERN,
+    MAX_NAME_LENGTH,
+    MAX_VALUE_LENGTH,
+    ORDINARY_NAME,
+    PASSWORD_NAMES,
+    RANDOM_LENGTH,
+    Strength,
+    can_be_secret,
+    fits_uncertain_name,
+    is_mixed,
+    is_secret_variable_name,
+    last_part,
+    looks_like_credential,
+    looks_random,
+    name_strength,
+)
+from proctor.base.secret_shapes import Secret, find_shapes
+
+__all__ = ["MASK_PATTERN", "MIN_VALUE_LENGTH", "Secret", "find_secrets_in", "is_secret_variable", "may_contain_secrets"]
 
 MIN_VALUE_LENGTH = 8
 """Shorter values of environment variables occur in ordinary words."""
-MAX_VALUE_LENGTH = 4096
-MAX_NAME_LENGTH = 80
-MAX_PEM_LENGTH = 20_000
-RANDOM_LENGTH, RANDOM_ENTROPY = 16, 3.5
 MAX_WORD_LENGTH = 20
 """A word of letters alone may be a token from this length on; shorter ones are ordinary, such as `ContextRecall`."""
+MAX_OBJECT_LENGTH = 600
+"""How far apart the name and the value of an object may be."""
 
-SECRET_NAMES = tuple(
-    """authorization cookie api_key apikey api_token apitoken password passwd pwd passphrase secret secret_key secretkey
-    access_key accesskey access_token accesstoken refresh_token refreshtoken auth_token authtoken id_token
-    bearer_token session_token sessiontoken private_key privatekey signing_key encryption_key account_key accountkey
-    master_key subscription_key service_key credential credentials connection_string connectionstring""".split()
+_HINTS = tuple(
+    """pass pwd pw secret token key auth cookie credential bearer basic connection kennwort contraseña senha пароль 密码
+    パスワード jwt identified sig code pin psk sess sid curl http mysql mariadb redis-cli login mongo zip 7z sqlcmd
+    sqlplus ldap smb thin: twine echo user, user;""".split()
 )
-"""How the name of a secret ends, in lower case and with underscores."""
-UNCERTAIN_NAMES = ("token", "auth")
-"""Names that ordinary things have too: a value after one is a secret only if it looks random."""
-_CONFIG_NAME = re.compile(
-    r"(?i)api[_-]?key|passw(or)?d|secret|credential|authorization|connection[_-]?string|token$|cookie$|(^|[_-])key$"
-)
-_ORDINARY_NAME = re.compile(r"(file|path|dir|folder|name|url|uri|endpoint|region|type|count|limit|size|sock)$")
-_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-_UUID = re.compile(r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}")
-_PART = r"(?:[A-Za-z]{1,20}|[A-Za-z]{4,20}[0-9]{1,2}|[0-9]{1,8}|[A-Za-z0-9]{1,3}|[0-9]{4}-?[0-9]{2}-?[0-9]{2}T[0-9]{2})"
-_WORDS_AND_NUMBERS = re.compile(rf"{_PART}(?:[-_.:/@+]{{1,3}}{_PART})+Z?")
-_PASSWORDS = ("password", "passwd", "pwd", "passphrase")
-_HINTS = tuple("passw pwd passphrase secret token key auth cookie credential bearer basic connection".split())
-"""One of these is in every name of a secret and in every scheme of authorization."""
-
-MASK_PATTERN = re.compile(r"\[secret: [^\[\]]{1,80}, [0-9]{1,12} characters\]")
-"""The text that replaces a secret."""
-
-
-@dataclass(frozen=True, slots=True)
-class Secret:
-    """Where a secret is in a text."""
-
-    kind: str
-    """In words: the vendor's token, or the name before the value."""
-    start: int
-    end: int
-    by_name: bool = False
-    """Whether it was found by the name before it, and not by its shape."""
+"""One of these is in every name of a secret, in every scheme of authorization and in every command that takes one."""
 
 
 def find_secrets_in(text: str) -> Iterator[Secret]:
     """The secrets that can be recognized from the text alone; they may overlap."""
-    yield from find_shapes(text)
-    lowered = text.lower()
-    if any(hint in lowered for hint in _HINTS):
-        yield from find_by_name(text, lowered)
+    yield from _find_plain(text)
+    yield from _find_encoded(text)
 
 
 def may_contain_secrets(text: str) -> bool:
@@ -86,251 +79,488 @@ def may_contain_secrets(text: str) -> bool:
     return any(hint in lowered for hint in _HINTS)
 
 
-@functools.lru_cache(maxsize=4096)
-def is_secret_name(name: str, *, config_names: bool = False) -> bool:
-    """Whether values of that name are secrets: `http.request.header.authorization`, `X-Api-Key`, `apiKey`.
-
-    `config_names` accepts more names, such as `key` and `token`, for the settings of a model or an account.
-    """
-    last = last_part(name)
-    for ending in SECRET_NAMES:
-        if last.endswith(ending) and ("_" not in ending or last == ending or last.endswith("_" + ending)):
-            return True
-    return config_names and _CONFIG_NAME.search(last) is not None and _ORDINARY_NAME.search(last) is None
-
-
-_FOLDER_VARIABLES = ("PWD", "OLDPWD")
-"""The shell's variables for folders; elsewhere `pwd` is a password."""
-
-
-def is_secret_variable_name(name: str) -> bool:
-    """Whether an environment variable is a secret by its name."""
-    return name not in _FOLDER_VARIABLES and is_secret_name(name, config_names=True)
-
-
 def is_secret_variable(name: str, value: str) -> bool:
     """Whether an environment variable, as in a `.env` file, is a secret by its name or by the shape of its value."""
-    if name in _FOLDER_VARIABLES:
+    if name in ("PWD", "OLDPWD"):
         return False
     if is_secret_variable_name(name) or next(find_shapes(value), None) is not None:
         return True
-    return looks_random(value) and not _ORDINARY_NAME.search(last_part(name))
+    return looks_random(value) and not ORDINARY_NAME.search(last_part(name))
 
 
-def is_secret_value(name: str, text: str, *, config_names: bool = False) -> bool:
-    """Whether a text under a name, as in data, is a secret."""
-    if not name or not can_be_secret(text, name):
-        return False
-    return is_secret_name(name, config_names=config_names) or (is_uncertain_name(name) and looks_random(text))
+def _find_plain(text: str) -> Iterator[Secret]:
+    yield from find_shapes(text)
+    lowered = _lower(text)
+    if any(hint in lowered for hint in _HINTS):
+        for start, end in (*_after_names(text, lowered), *_in_commands(text), *_in_manifests(text)):
+            yield Secret("", start, end, True)
+    yield from (Secret("", *match.span(1), True) for match in _PGPASS.finditer(text) if ":" in text)
 
 
-def looks_random(value: str) -> bool:
-    """Long, of mixed characters, with more information per character than words have, and neither a UUID nor a name.
-
-    Names of models, images and releases are words and numbers: `gpt-4o-mini-2024-07-18`, `ghcr.io/acme/app:1.2.3`.
-    """
-    if len(value) < RANDOM_LENGTH or not any(character.isdigit() for character in value[:MAX_VALUE_LENGTH]):
-        return False
-    sample = value[:MAX_VALUE_LENGTH]
-    counts = Counter(sample)
-    entropy = -sum(count / len(sample) * math.log2(count / len(sample)) for count in counts.values())
-    is_ordinary = " " in sample or _UUID.fullmatch(value) or _WORDS_AND_NUMBERS.fullmatch(value)
-    return entropy >= RANDOM_ENTROPY and not is_ordinary
+def _lower(text: str) -> str:
+    """The text in lower case, with all characters in their places."""
+    lowered = text.lower()
+    if len(lowered) == len(text):
+        return lowered
+    return "".join(character.lower() if character.isascii() else character for character in text)
 
 
-def can_be_secret(text: str, name: str) -> bool:
-    """Whether a text can be a secret at all: not a placeholder, a variable or a mask. `pwd` may also name a folder."""
-    if name.lower() == "pwd" and text.startswith(("/", "~", "C:")):
-        return False
-    if text.startswith(("${", "$", "<", "[secret: ")) and (text[0] != "[" or MASK_PATTERN.fullmatch(text)):
-        return False
-    return any(character.isalnum() for character in text[:MAX_VALUE_LENGTH])
+_BASE64_WORD = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{24,8192}={0,2}(?![A-Za-z0-9+/_-])")
 
 
-@functools.lru_cache(maxsize=4096)
-def last_part(name: str) -> str:
-    """The last part of a dotted name, in lower case and with underscores."""
-    return _CAMEL.sub("_", name[-MAX_NAME_LENGTH:].rpartition(".")[2]).lower().replace("-", "_")
-
-
-def is_uncertain_name(name: str) -> bool:
-    """Whether ordinary things have this name, too."""
-    last = last_part(name)
-    return last in UNCERTAIN_NAMES or last.endswith(("_token", "_auth"))
-
-
-def secret_kind(name: str) -> str:
-    """A name as it is written in a mask: short, and without characters that a pattern would take for a range."""
-    return re.sub(r"[^A-Za-z0-9_ ]", "_", name.rpartition(".")[2])[:40] or "value"
-
-
-_SHAPES: tuple[tuple[str, str], ...] = (
-    ("Anthropic key", r"sk-ant-[\w*-]{8,}"),
-    ("OpenAI key", r"sk-(?:proj|svcacct|admin|None)-[\w*-]{6,}"),
-    ("API key", r"sk-(?:live|test)-[\w*-]{6,}"),
-    ("OpenRouter key", r"sk-or-[\w-]{16,}"),
-    ("Langfuse key", r"sk-lf-[\w-]{16,}"),
-    ("OpenAI key", r"sk-(?=[A-Za-z*]{0,99}[0-9*])[A-Za-z0-9*]{20,}"),
-    ("Stripe key", r"sk_(?:live|test)_[A-Za-z0-9]{10,}"),
-    ("Stripe key", r"rk_(?:live|test)_[A-Za-z0-9]{10,}"),
-    ("Stripe webhook secret", r"whsec_[A-Za-z0-9+/=]{16,}"),
-    ("GitHub token", r"gh[pousr]_[A-Za-z0-9]{20,}"),
-    ("GitHub token", r"github_pat_\w{22,}"),
-    ("GitLab token", r"gl(?:pat|dt|rt|cbt|ptt|ft|soat|agent|oas|imt)-[\w-]{16,}"),
-    ("Grafana token", r"gls?[ac]_[\w+/=]{20,}"),
-    ("Groq key", r"gsk_[A-Za-z0-9]{16,}"),
-    ("Hugging Face token", r"hf_[A-Za-z0-9]{20,}"),
-    ("Vault token", r"hv[sb]\.[\w-]{20,}"),
-    ("Slack webhook", r"hooks\.slack\.com/services/T\w{6,20}/B\w{6,20}/\w{16,40}"),
-    ("xAI key", r"xai-[A-Za-z0-9]{20,}"),
-    ("Slack token", r"xox[abcdeoprs]-[\w-]{10,}"),
-    ("Slack token", r"xapp-[\w-]{10,}"),
-    ("Perplexity key", r"pplx-[A-Za-z0-9]{20,}"),
-    ("PyPI token", r"pypi-[\w-]{30,}"),
-    ("Pinecone key", r"pcsk_\w{20,}"),
-    ("Airtable token", r"pat[A-Za-z0-9]{14}\.[a-f0-9]{64}"),
-    ("Replicate token", r"r8_[A-Za-z0-9]{20,}"),
-    ("NVIDIA key", r"nvapi-[\w-]{20,}"),
-    ("npm token", r"npm_[A-Za-z0-9]{30,}"),
-    ("Notion token", r"ntn_[A-Za-z0-9]{40,}"),
-    ("Cerebras key", r"csk-[a-z0-9]{20,}"),
-    ("Fireworks key", r"fw_[A-Za-z0-9]{20,}"),
-    ("Tavily key", r"tvly-[\w-]{16,}"),
-    ("LangSmith key", r"lsv2_(?:pt|sk)_\w{20,}"),
-    ("Linear key", r"lin_(?:api|oauth)_[A-Za-z0-9]{30,}"),
-    ("DigitalOcean token", r"do[opr]_v1_[a-f0-9]{40,}"),
-    ("Databricks token", r"dapi[a-f0-9]{32}(?:-\d)?"),
-    ("Docker token", r"dckr_(?:pat|oat)_[\w-]{20,}"),
-    ("Discord webhook", r"discord(?:app)?\.com/api/webhooks/\d{10,25}/[\w-]{40,100}"),
-    ("Shopify token", r"shp(?:at|ca|pa|ss)_[a-fA-F0-9]{32}"),
-    ("Square token", r"sq0(?:atp|csp|idp)-[\w-]{22,}"),
-    ("Azure shared access signature", r"sig=[A-Za-z0-9%+/]{40,}={0,2}"),
-    ("Mailgun key", r"key-[0-9a-f]{32}(?![0-9a-f])"),
-    ("Google token", r"ya29\.[\w.*-]{10,}"),
-    ("Google key", r"AIza[\w*-]{20,}"),
-    ("Google client secret", r"GOCSPX-[\w-]{20,}"),
-    ("AWS access key", r"A(?:KIA|SIA|ROA|IDA|BIA|CCA)[A-Z0-9*]{16}(?![A-Z0-9])"),
-    ("Atlassian token", r"ATATT3[\w=-]{60,}"),
-    ("age key", r"AGE-SECRET-KEY-1[A-Z0-9]{50,60}"),
-    ("Square token", r"EAAA[\w-]{56,}"),
-    ("Postman key", r"PMAK-[a-f0-9-]{40,}"),
-    ("New Relic key", r"NRAK-[A-Z0-9]{20,}"),
-    ("SendGrid key", r"SG\.[\w-]{16,64}\.[\w-]{16,64}"),
-    ("Twilio key", r"SK[0-9a-f]{32}(?![0-9a-f])"),
-    ("JWT", r"eyJ(?<![\w-]eyJ)[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*){0,3}"),
-    ("Discord token", r"M[DTjz][AEIMQUYcgk][wxyz0-5][\w-]{19,26}\.[\w-]{6}\.[\w-]{27,40}"),
-    ("Discord token", r"N[DTjz][AEIMQUYcgk][wxyz0-5][\w-]{19,26}\.[\w-]{6}\.[\w-]{27,40}"),
-    ("Discord token", r"O[DTjz][AEIMQUYcgk][wxyz0-5][\w-]{19,26}\.[\w-]{6}\.[\w-]{27,40}"),
-    ("private key", r"-----BEGIN (?:[A-Z0-9]{1,12} ){0,3}PRIVATE KEY(?: BLOCK)?-----"),
-)
-"""Kind and shape. Each shape begins with plain characters, by which the search finds places worth a closer look."""
-
-_LOOSE_SHAPES: tuple[tuple[str, str, str], ...] = (
-    ("Telegram token", ":AA", r"(?<![0-9])[0-9]{8,10}:AA[\w-]{33}(?![\w-])"),
-    ("Mailchimp key", "-us", r"(?<![0-9a-z])[0-9a-f]{32}-us[0-9]{1,2}(?![0-9a-z])"),
-    ("Azure client secret", "Q~", r"(?<![\w~.-])[\w~.]{3}[0-9]Q~[\w~.-]{31,34}(?![\w~-])"),
-    ("URL password", "@", r"(?<=://)[^\s:/@\"']{0,100}:[^\s/@\"']{1,200}(?=@)"),
-)
-"""Kind, a text without which there is none, and shape."""
-
-
-def find_shapes(text: str) -> Iterator[Secret]:
-    """Each token and each private key in a text."""
-    for kind, head, shape in _HEADS:
-        if head in text:
-            for match in re.finditer(shape, text):
-                end = _pem_end(text, match.end()) if kind == "private key" else match.end()
-                yield Secret(kind, match.start(), end)
-    for kind, hint, shape in _LOOSE_SHAPES:
-        if hint in text:
-            yield from (Secret(kind, *match.span()) for match in re.finditer(shape, text))
-
-
-def _with_head(kind: str, shape: str) -> tuple[str, str, str]:
-    """The plain characters that a shape begins with, and a pattern for the shape at the beginning of a word.
-
-    The first character comes before the look-behind, so that the search skips to the next place that has it.
-    """
-    head = re.match(r"[A-Za-z0-9_-]+(?![?*+{])|[A-Za-z]", shape)
-    return kind, "" if head is None else head[0], rf"{shape[0]}(?<![A-Za-z0-9]{shape[0]}){shape[1:]}"
-
-
-_HEADS = tuple(_with_head(kind, shape) for kind, shape in _SHAPES)
-_PEM_LINES = re.compile(r"(?:(?:\\[nr]|\s){1,4}[A-Za-z0-9+/=]{40,80})+")
-
-
-def _pem_end(text: str, start: int) -> int:
-    """Where a private key ends whose first line ends at `start`; one that is cut off ends with its last whole line."""
-    dashes = text.find("-----", start, start + MAX_PEM_LENGTH)
-    if dashes < 0 or not text.startswith("-----END", dashes):
-        rest = _PEM_LINES.match(text, start, start + MAX_PEM_LENGTH)
-        return start if rest is None else rest.end()
-    close = text.find("-----", dashes + 8, dashes + 80)
-    return dashes + 8 if close < 0 else close + 5
-
-
-def find_by_name(text: str, lowered: str) -> Iterator[Secret]:
-    """`api_key=...`, `"password": "..."`, `Authorization: Bearer ...`; `lowered` is the text in lower case."""
-    if len(lowered) != len(text):  # one letter becomes two, and positions would differ
-        lowered = "".join(character.lower() if character.isascii() else character for character in text)
-    position = 0
-    while (match := _NAME_AND_SEPARATOR.search(lowered, position)) is not None:
-        position = match.end()
-        name = match[0].rstrip(" \t:=>\"'\\")
-        if name in ("bearer", "basic") and match[0][-1] in " \t":
-            value = _SCHEME_VALUE.match(text, position)
-            if value is not None and _is_credential(name, value[0]):
-                yield Secret("Bearer token" if name == "bearer" else "Basic authorization", *value.span(), True)
+def _find_encoded(text: str) -> Iterator[Secret]:
+    """Words that are the Base64 form of a text with a secret in it. Few words decode to a text at all."""
+    for match in _BASE64_WORD.finditer(text):
+        try:
+            decoded = base64.b64decode(match[0].rstrip("=").replace("-", "+").replace("_", "/") + "==")
+            inner = decoded.decode("ascii")
+        except (binascii.Error, ValueError):
             continue
-        name = _whole_name(text, match.start(), match.start() + len(name))
-        span = _value_after(text, position, name)
-        if span is not None:
-            yield Secret(secret_kind(name), *span, True)
-            position = span[1]
+        is_text = inner.replace("\n", "").replace("\t", "").replace("\r", "").isprintable()
+        if is_text and next(_find_plain(inner), None) is not None:
+            yield Secret("", *match.span(), True)
 
 
-def _whole_name(text: str, start: int, end: int) -> str:
-    first = start
+# Names
+
+_NAME = re.compile(
+    r"pass(?:[ _-]?(?:word|phrase|code)|wd|wort)?|p(?:wd|w)(?![a-z])|secret|token|key|auth|cookie|credential"
+    r"|connection[ _-]?string|kennwort|contraseña|senha|mot de passe|пароль|密码|パスワード|jwt|bearer|basic"
+    r"|sig|code|pin(?![a-z])|psk|sess|sid(?![a-z])"
+    r"|identified(?: with \w{1,40})? by"
+)
+_SPACED_BEGINNING = re.compile(
+    r"(?:api|access|secret|auth|private|refresh|bearer|account|master)[ ](?=(?:key|token)\Z)"
+)
+
+
+def _after_names(text: str, lowered: str) -> Iterator[tuple[int, int]]:
+    position = table_end = 0
+    while (match := _NAME.search(lowered, position)) is not None:
+        start, end = _whole_name(text, *match.span())
+        position = max(match.end(), end)
+        name = text[start:end].strip(".-")
+        if match[0] in ("key", "token") and start == match.start():
+            spaced = _SPACED_BEGINNING.search(lowered, max(0, start - 8), end)
+            if spaced is not None and spaced.end() == start:
+                start, name = spaced.start(), lowered[spaced.start() : end]
+        if text[start - 1 : start] == "[" and text.startswith("secret: ", start):  # a mask
+            mask = MASK_PATTERN.match(text, start - 1)
+            position = position if mask is None else mask.end()
+            continue
+        for span in _values_of(text, start, end, name):
+            yield span
+            position = max(position, span[1])
+        if start >= table_end and name_strength(name) is Strength.CERTAIN:
+            cells, table_end = _column(text, start, end)
+            yield from cells
+
+
+def _whole_name(text: str, start: int, end: int) -> tuple[int, int]:
+    """The name around a word of it: `x-api-key_2`. `\\n` before a name is an escaped line break, not its letter."""
+    first, last = start, end
     while first > 0 and end - first < MAX_NAME_LENGTH and (text[first - 1].isalnum() or text[first - 1] in "_.-"):
         first -= 1
-    return "" if text[first - 1 : first] == "[" and text[first:end] == "secret" else text[first:end]
+    while last < len(text) and last - end < MAX_NAME_LENGTH and (text[last].isalnum() or text[last] in "_.-"):
+        last += 1
+    if text[first - 1 : first] == "\\" and text[first] in "nrt" and first < start:
+        first += 1
+    if text[first - 1 : first] == "\\" and text[first : first + 5] in ("u0022", "u0027") and first + 5 <= start:
+        first += 5
+    if text[first - 1 : first] == "%" and first + 2 <= start and re.match("[0-9A-Fa-f]{2}", text[first : first + 2]):
+        first += 2
+    return first, last
 
 
-def _value_after(text: str, start: int, name: str) -> tuple[int, int] | None:
-    """Start and end of the secret after a name; `None` if it is an ordinary word, a variable, or masked already."""
-    certain = bool(name) and is_secret_name(name)
-    if not certain and not is_uncertain_name(name):
-        return None
-    last, equals = last_part(name), text[start - 1] == "="
-    quote = text[start : start + 2].lstrip("\\")[:1] if text[start : start + 1] in ("\\", '"', "'") else ""
-    if quote in ('"', "'") and quote:
-        start += 2 if text[start] == "\\" else 1
+# Separators and values
+
+_QUOTE = r"(?:\\{0,8}[\"'`]|&(?:quot|apos|\#0{0,3}3[49]|\#x0{0,3}2[27]);|\\{1,4}u002[27]|%(?:25)?2[27])"
+_OPENING = re.compile(rf"(?:[bBrRuUfFN@$]{{1,2}})?({_QUOTE})(?:\\?[\"']{{2}})?")
+_CLOSING = rf"(?:{_QUOTE}|\*\*|__|[\])]){{0,3}}"
+_TYPE = r"(?:[A-Za-z_][\w.]{0,30}(?:\[[\w., \[\]|]{0,30}\])?(?:[ ]?\|[ ]?None)?\??)"
+_ASSIGNMENT = re.compile(
+    rf"(?P<close>{_CLOSING})(?:[ \t]{{0,20}}:[ \t]{{0,3}}{_TYPE}[ \t]{{0,3}}=(?!=)"
+    rf"|[ \t]{{1,3}}(?:string|str|String|text|char\*?)[ \t]{{0,3}}:?="
+    rf"|[ \t]{{0,20}}(?:={{2,3}}|!={{1,2}}|=>|:=|\+=|->|<-|→|[:=：]|%(?:25)?3[aAdD]|\\{{1,4}}u003[aAdD]))"
+    rf"(?:\*\*)?(?:\\{{1,4}}[nrt]|\s|%20|\+(?=[\"'])){{0,20}}"
+)
+_PAIR = re.compile(rf"(?:{_QUOTE},\s{{0,20}}|\(\s{{0,3}})(?={_QUOTE}|b[\"'])")
+_IS = re.compile(
+    r"(?P<close>(?:\*\*|[\"'`])?)[ \t]{1,3}(?:for [\w.@-]{1,40} )?"
+    r"(?:is|was|ist|lautet|est|es|[–—-])(?:[ \t]{0,2}:)?[ \t]{1,3}"
+)
+_SPACE = re.compile(r"(?P<close>[\"'`]?)(?:[ \t]{0,20}\|[ \t]{0,20}|[ \t]{1,20}|\\t)")
+_TAG_BEGINNING = re.compile(r"(?:<|&lt;)(?:[\w-]{1,20}:)?\Z")
+_NAME_ATTRIBUTE = re.compile(r"(?:name|key|id)\s?=\s?[\"']\Z|<key>\s{0,10}\Z")
+_TAG_END = re.compile(r"(?:\s[^<>]{0,200})?(?:>|&gt;)\s{0,40}(?:<!\[CDATA\[)?\s{0,40}")
+_NAMED_TAG = re.compile(
+    rf"{_QUOTE}[^<>]{{0,100}}>\s{{0,40}}(?:<!\[CDATA\[)?\s{{0,40}}|\s{{0,10}}</key>\s{{0,40}}<string>"
+)
+_TAG_TEXT = re.compile(rf"(?:[^<>&\]]|&(?!lt;)){{1,{MAX_VALUE_LENGTH}}}(?=</|\]\]>|&lt;/)")
+_WRAPPER = re.compile(
+    r"(?:new )?(?:SecretStr|SecretBytes|Secret|PASSWORD|String::from|String|Some|bytes|str|b64decode|base64\.b64decode)"
+    r"\(\s{0,3}"
+)
+_BARE = re.compile(rf"[^\s\"'`,;&=<>{{}}()\[\]\\|]{{4,{MAX_VALUE_LENGTH}}}={{0,2}}")
+_SHELL_WORD = re.compile(rf"[^\s\"'`<>()\[\]\\|;]{{4,{MAX_VALUE_LENGTH}}}")
+_BLOCK = re.compile(
+    r"[|>][+-]?[0-9]?[ \t]{0,10}\r?\n([ \t]{1,40}\S[^\r\n]{0,4000}(?:\r?\n[ \t]{1,40}\S[^\r\n]{0,4000}){0,100})"
+)
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z_.]*[!?:]?")
+_ANY_QUOTE = re.compile(_QUOTE)
+_COMMA = re.compile(r"[\s,]{0,20}")
+_BLANK = re.compile(r"[ \t]{1,4}")
+_LINE = re.compile(rf"[^\r\n]{{1,{MAX_VALUE_LENGTH}}}")
+_SIGN_IN_WORD = re.compile(r"\w[@#$%^&*+!]\w")
+_SQL = re.compile(r"(?i)\b(?:create|alter|set|grant)\b")
+_SQL_BLANK = re.compile(r"\s{1,10}(?:PASSWORD\s{1,4})?")
+_ENCODED_QUOTE_END = re.compile(r"%(?:25)?2[27]|&(?:quot|apos|#)|\\{1,4}u002[27]|[\s]")
+
+
+def _values_of(text: str, start: int, end: int, name: str) -> Iterator[tuple[int, int]]:
+    """Start and end of the secrets that belong to the name at `start`; none if the value is an ordinary word."""
+    lowered = name.lower()
+    if lowered in ("bearer", "basic"):
+        yield from _scheme_value(text, end, lowered)
+        return
+    if lowered.endswith(" by"):  # SQL: IDENTIFIED BY 'x'
+        yield from _quoted_after(text, end, name)
+        return
+    strength = _strength_here(text, start, end, name)
+    if strength is Strength.NONE:
+        return
+    last = last_part(name)
     if last.endswith("authorization"):
-        scheme = _SCHEME.match(text, start)
-        value = _BARE.match(text, start if scheme is None else scheme.end())
-        if value is None or (scheme is None and not _is_unusual(value[0])):
-            return None
-        return value.span()
-    if quote in ('"', "'") and quote:
-        value = _QUOTED[quote, text[start - 2 : start - 1] == "\\"].match(text, start)
-        random = value is not None and (certain or looks_random(value[0]))
-        return value.span() if value is not None and random and can_be_secret(value[0], last) else None
+        yield from list(_authorization(text, start, end)) or _in_object(text, start, end, name, strength)
+        return
     if last.endswith("cookie"):
-        value = _COOKIES.match(text, start)
-        return None if value is None else value.span()
-    value = _BARE.match(text, start)
-    if value is None or not can_be_secret(value[0], last):
+        yield from _cookies(text, end)
+        return
+    direct = list(_directly_after(text, start, end, name, strength))
+    yield from direct or _in_object(text, start, end, name, strength)
+
+
+_QUERY_NAMES = ("key", "code", "sig", "signature")
+
+
+def _strength_here(text: str, start: int, end: int, name: str) -> Strength:
+    """The strength of a name in its place.
+
+    In the query of an address, `key`, `code` and `sig` are names of secrets, and so is `session` in a list of cookies.
+    """
+    if last_part(name).replace("_", "").endswith(("session", "sessionid", "sessid", "sid")):
+        in_cookies = "cookies" in text[max(0, start - MAX_LINE_LENGTH) : start]
+        return Strength.UNCERTAIN if in_cookies else Strength.NONE
+    if text[max(0, start - 1) : start] in ("?", "&", "#") and name.lower() in _QUERY_NAMES:
+        return Strength.UNCERTAIN
+    return Strength.NONE if name.lower() in ("sig", "signature") else name_strength(name)
+
+
+def _directly_after(text: str, start: int, end: int, name: str, strength: Strength) -> Iterator[tuple[int, int]]:
+    before = text[max(0, start - 30) : start]
+    if _TAG_BEGINNING.search(before):
+        tag = _TAG_END.match(text, end)
+        if tag is not None:
+            yield from _accept(text, _TAG_TEXT.match(text, tag.end()), name, strength, quoted=True)
+            return
+    if _NAME_ATTRIBUTE.search(before):
+        tag = _NAMED_TAG.match(text, end)
+        if tag is not None and text[tag.end() - 1] != "/":
+            yield from _accept(text, _TAG_TEXT.match(text, tag.end()), name, strength, quoted=True)
+    if (match := _ASSIGNMENT.match(text, end)) is not None:
+        yield from _assigned(text, match.end(), name, strength, equals="=" in match[0] or "3" in match[0])
+    elif (match := _PAIR.match(text, end)) is not None:
+        value = _quoted(text, match.end())
+        if value is not None and _is_given_to(text[slice(*value)], name, is_option=text[start] == "-"):
+            yield value
+    elif (match := _IS.match(text, end) or _SPACE.match(text, end)) is not None:
+        yield from _on_the_line(text, match, name, strength, is_option=text[start] == "-" or before.endswith("/"))
+
+
+def _is_given_to(value: str, name: str, *, is_option: bool) -> bool:
+    """Whether the item after a name in a list or a call is its value, and not the next name."""
+    if name_strength(value) is not Strength.NONE or not can_be_secret(value, name):
+        return False
+    if name_strength(name) is Strength.CERTAIN and len(value) >= 6 and is_mixed(value):
+        return True
+    return looks_like_credential(value) or (is_option and _is_unusual(value))
+
+
+def _assigned(text: str, position: int, name: str, strength: Strength, *, equals: bool) -> Iterator[tuple[int, int]]:
+    block = _BLOCK.match(text, position)
+    if block is not None:
+        yield from _accept(text, block, name, strength, quoted=True, group=1)
+        return
+    wrapper = _WRAPPER.match(text, position)
+    position = position if wrapper is None else wrapper.end()
+    if text[position : position + 1] in ("[", "("):
+        yield from _items(text, position + 1, name, strength)
+        return
+    value = _quoted(text, position)
+    if value is not None:
+        scheme = _SCHEME.match(text, *value)
+        value = value if scheme is None else (scheme.end(), value[1])
+        if _holds(text, value, name, strength, quoted=True):
+            yield value
+        return
+    if _OPENING.match(text, position) is not None:
+        return
+    bare = _BARE.match(text, position)
+    if bare is None:
+        return
+    span = _without_encoded_quote(text, bare)
+    if _holds(text, span, name, strength, quoted=False, equals=equals):
+        yield span
+
+
+def _items(text: str, position: int, name: str, strength: Strength) -> Iterator[tuple[int, int]]:
+    """The texts of a list, or of a tuple such as `auth=("user", "value")`."""
+    for _ in range(50):
+        blank = _COMMA.match(text, position)
+        value = _quoted(text, position if blank is None else blank.end())
+        if value is None:
+            return
+        if _holds(text, value, name, strength, quoted=True):
+            yield value
+        closing = _ANY_QUOTE.match(text, value[1])
+        position = value[1] if closing is None else closing.end()
+
+
+def _on_the_line(
+    text: str, match: re.Match[str], name: str, strength: Strength, *, is_option: bool
+) -> Iterator[tuple[int, int]]:
+    value = _quoted(text, match.end())
+    quoted = value is not None
+    if value is None:
+        word = _SHELL_WORD.match(text, match.end())
+        if word is None:
+            return
+        value = word.start(), word.start() + len(word[0].rstrip(".,;:!?*_"))
+    content = text[slice(*value)]
+    if not can_be_secret(content, name) or content.startswith("-"):
+        return
+    is_login = name.lower() == "password" and _LOGIN.search(
+        text, max(0, match.start() - MAX_LINE_LENGTH), match.start()
+    )
+    is_sentence = match.re is _IS and is_mixed(content) and len(content) >= 6
+    if strength is Strength.CERTAIN and is_sentence:
+        yield value
+        return
+    if (
+        strength is Strength.CERTAIN
+        and quoted
+        and (is_mixed(content) or (name.isupper() and _is_sql(text, match.start())))
+    ):
+        yield value
+        return
+    if (is_option or is_login) and strength is Strength.CERTAIN and _is_unusual(content):
+        yield value
+        return
+    shortest = 6 if strength is Strength.CERTAIN else CREDENTIAL_LENGTH
+    if not looks_like_credential(content, shortest) and not _SIGN_IN_WORD.search(content):
+        return
+    if strength is Strength.CERTAIN or is_option or fits_uncertain_name(content, name):
+        yield value
+
+
+_LOGIN = re.compile(r"(?:machine|default)\s{1,10}(?:\S{1,100}\s{1,10})?(?:login|account)\s")
+"""What comes before the password in a `.netrc` file."""
+
+
+def _is_sql(text: str, position: int) -> bool:
+    return _SQL.search(text, max(0, position - MAX_LINE_LENGTH), position) is not None
+
+
+def _quoted_after(text: str, end: int, name: str) -> Iterator[tuple[int, int]]:
+    blank = _SQL_BLANK.match(text, end)
+    value = None if blank is None else _quoted(text, blank.end())
+    if value is not None and can_be_secret(text[slice(*value)], name):
+        yield value
+
+
+def _quoted(text: str, position: int) -> tuple[int, int] | None:
+    """Start and end of what is in the quotes at `position`, however they are escaped; `None` if there are none."""
+    opening = _OPENING.match(text, position)
+    if opening is None:
         return None
-    if not certain:
-        return value.span() if looks_random(value[0]) else None
-    tight = equals and last.endswith(_PASSWORDS) and text[value.end() : value.end() + 1] != "("
-    plain_word = tight and len(value[0]) >= MIN_VALUE_LENGTH and value[0].isalpha() and "pass" not in value[0].lower()
-    return value.span() if plain_word or _is_unusual(value[0]) else None
+    start, quote = opening.end(), opening[1]
+    sign = quote.lstrip("\\")
+    depth = len(quote) - len(sign)
+    if sign not in ('"', "'", "`"):  # encoded: ends where the same code is written again
+        end = text.find(quote, start, start + MAX_VALUE_LENGTH)
+        return (start, end) if end > start else None
+    end = start - 1
+    limit = min(len(text), start + MAX_VALUE_LENGTH)
+    while True:
+        end = text.find(sign, end + 1, limit)
+        if end < 0:
+            return _until_line_end(text, start, limit)
+        escapes = _backslashes_before(text, end, start)
+        if escapes == depth or (depth > 0 and escapes < depth) or (depth == 0 and escapes % 2 == 0):
+            end -= escapes if depth else 0
+            break
+    return (start, end) if end > start and "\n" not in text[start:end] else None
+
+
+def _until_line_end(text: str, start: int, limit: int) -> tuple[int, int] | None:
+    """A value whose closing quote is missing, as in a text that was cut off."""
+    line = _LINE.match(text, start, limit)
+    return None if line is None else line.span()
+
+
+def _backslashes_before(text: str, position: int, start: int) -> int:
+    count = 0
+    while position - count > start and text[position - count - 1] == "\\" and count < 9:
+        count += 1
+    return count
+
+
+def _without_encoded_quote(text: str, match: re.Match[str]) -> tuple[int, int]:
+    """The span of a word, which ends before an encoded quote: `...%22%7D`."""
+    closing = _ENCODED_QUOTE_END.search(text, match.start(), match.end())
+    return match.start(), match.end() if closing is None else closing.start()
+
+
+def _accept(
+    text: str, match: re.Match[str] | None, name: str, strength: Strength, *, quoted: bool, group: int = 0
+) -> Iterator[tuple[int, int]]:
+    if match is None:
+        return
+    start, end = match.span(group)
+    content = match[group]
+    span = start + len(content) - len(content.lstrip()), end - (len(content) - len(content.rstrip()))
+    if span[1] > span[0] and _holds(text, span, name, strength, quoted=quoted):
+        yield span
+
+
+def _holds(
+    text: str, span: tuple[int, int], name: str, strength: Strength, *, quoted: bool, equals: bool = False
+) -> bool:
+    """Whether the text in a span is a secret after this name."""
+    value = text[slice(*span)]
+    if not can_be_secret(value, last_part(name)):
+        return False
+    if value.isidentifier() and not any(c.isdigit() for c in value) and name_strength(value) is Strength.CERTAIN:
+        return False  # `password=password`, `{"name": "password"}`
+    if strength is Strength.UNCERTAIN:
+        return fits_uncertain_name(value, name)
+    if quoted:
+        return True
+    tight = equals and last_part(name).endswith(PASSWORD_NAMES) and text[span[1] : span[1] + 1] != "("
+    plain_word = tight and len(value) >= MIN_VALUE_LENGTH and value.isalpha() and "pass" not in value.lower()
+    return plain_word or (_is_unusual(value) and text[span[1] : span[1] + 1] not in ("(", "["))
 
 
 def _is_unusual(value: str) -> bool:
     """Neither a word nor the name of something in code."""
     return not _IDENTIFIER.fullmatch(value.rstrip("="))
+
+
+# Tables
+
+_COLUMN_NAME = re.compile(r"[\w .:/#-]{0,40}")
+_TABLE_RULE = re.compile(r"[|:\s-]*")
+MAX_LINE_LENGTH = 300
+
+
+def _column(text: str, start: int, end: int) -> tuple[list[tuple[int, int]], int]:
+    """The cells below a name that is the heading of a column, and where that table ends."""
+    first = text.rfind("\n", max(0, start - MAX_LINE_LENGTH), start) + 1
+    last = text.find("\n", end, end + MAX_LINE_LENGTH)
+    heading = text[first : max(first, last)]
+    delimiter = next((sign for sign in ("|", "\t", ";", ",") if sign in heading), "")
+    names = heading.split(delimiter) if delimiter else []
+    column = text.count(delimiter, first, start) if delimiter else 0
+    if not names or not all(_COLUMN_NAME.fullmatch(name.strip(" \r\"'*")) for name in names):
+        return [], 0
+    if names[column].strip(" \r\"'*") != text[start:end]:
+        return [], 0
+    cells: list[tuple[int, int]] = []
+    position = last + 1
+    while position < len(text):
+        line_end = text.find("\n", position)
+        line_end = len(text) if line_end < 0 else line_end
+        values = text[position:line_end].split(delimiter)
+        if len(values) != len(names):
+            break
+        cell = values[column]
+        content = cell.strip(" \r\"'*`")
+        begin = position + sum(len(value) + 1 for value in values[:column]) + cell.find(content)
+        if not _TABLE_RULE.fullmatch(cell) and can_be_secret(content, "password") and _is_unusual(content):
+            cells.append((begin, begin + len(content)))
+        position = line_end + 1
+    return cells, position
+
+
+# Objects that have a name and a value
+
+_BEFORE_NAME = re.compile(
+    rf"(?i)(?:name|key|header|field|parameter|variable|var|id|label|property|option)(?:{_QUOTE})?\s{{0,3}}[:=]\s{{0,3}}"
+    rf"(?:{_QUOTE})?\Z"
+)
+_VALUE_KEY = re.compile(
+    rf"(?i)(?<![a-z])(?:\w{{0,20}}[_-]?)?(?:value|val|content|data)(?:{_QUOTE})?\s{{0,3}}[:=]\s{{0,3}}"
+)
+
+
+def _in_object(text: str, start: int, end: int, name: str, strength: Strength) -> Iterator[tuple[int, int]]:
+    """The value of `{"name": "X-Api-Key", "value": "..."}`, in either order, as data, in YAML or as attributes."""
+    if _BEFORE_NAME.search(text[max(0, start - 40) : start]) is None:
+        return
+    after = _OBJECT_END.search(text, end, end + MAX_OBJECT_LENGTH)
+    limit = min(len(text), end + MAX_OBJECT_LENGTH) if after is None else after.start()
+    key = _VALUE_KEY.search(text, end, limit)
+    if key is None:
+        first = max(0, start - MAX_OBJECT_LENGTH)
+        beginning = max((text.rfind(sign, first, start) for sign in ("{", "<", "}")), default=-1)
+        keys = list(_VALUE_KEY.finditer(text, max(first, beginning), start))
+        key = keys[-1] if keys else None
+    if key is not None:
+        yield from _assigned(text, key.end(), name, strength, equals=False)
+
+
+_OBJECT_END = re.compile(r"[{}<>]|\n\s*- ")
+
+
+# Headers
+
+_SCHEME = re.compile(r"(?:bearer|basic|token|apikey|api-key|negotiate|bot|ssws|key|splunk)[ \t]{1,4}(?:token=)?", re.I)
+_PARAMETERS = re.compile(r"(?:digest|hawk|oauth|signature|aws4-hmac-sha256|sharedkey\w{0,4}|vapid|mac)[ \t]{1,4}", re.I)
+_HEADER_SEPARATOR = re.compile(rf"(?:{_QUOTE}|\])?\s{{0,3}}(?:[:=,]|=>|%3[aA])\s{{0,3}}(?:b?(?P<open>{_QUOTE}))?")
+_SCHEME_VALUE = re.compile(rf"[A-Za-z0-9+/=._~*-]{{8,{MAX_VALUE_LENGTH}}}")
+_COOKIE = re.compile(
+    r"[ \t]{0,4}(?P<name>[^\s=;,\"'\[\]]{1,100})=(?P<value>[^\s;\"'\[\]\\]{0,4096})(?:;|\Z|(?=[\s\"'\\]))"
+)
+_COOKIE_ATTRIBUTES = ("path", "domain", "max-age", "expires", "samesite", "version", "comment", "priority")
+
+
+def _authorization(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    separator = _HEADER_SEPARATOR.match(text, end)
+    if separator is None:
+        return
+    position = separator.end()
+    parameters = _PARAMETERS.match(text, position)
+    if parameters is not None:
+        quote = separator["open"] or (text[start - 1] if text[start - 1 : start] in ("'", '"') else "")
+        line = _LINE.match(text, parameters.end())
+        if line is not None:
+            cut = line[0].find(quote) if quote else -1
+            yield line.start(), line.end() if cut <= 0 else line.start() + cut
+        return
+    scheme = _SCHEME.match(text, position)
+    value = _BARE.match(text, position if scheme is None else scheme.end())
+    if value is None or not can_be_secret(value[0], "authorization"):
+        return
+    is_http_scheme = scheme is not None and scheme[0].strip().lower() in ("bearer", "basic")
+    if is_http_scheme or _is_unusual(value[0]):
+        yield value.span()
+
+
+def _scheme_value(text: str, end: int, scheme: str) -> Iterator[tuple[int, int]]:
+    blank = _BLANK.match(text, end)
+    value = None if blank is None else _SCHEME_VALUE.match(text, blank.end())
+    if value is not None and _is_credential(scheme, value[0].rstrip(".")):
+        yield value.start(), value.start() + len(value[0].rstrip("."))
 
 
 def _is_credential(scheme: str, value: str) -> bool:
@@ -343,27 +573,124 @@ def _is_credential(scheme: str, value: str) -> bool:
         return False
 
 
-_BARE = re.compile(rf"[^\s\"'`,;&=<>{{}}()\[\]\\]{{4,{MAX_VALUE_LENGTH}}}={{0,2}}")
-_QUOTED = {
-    ('"', False): re.compile(rf'(?:[^"\\\r\n]|\\.){{1,{MAX_VALUE_LENGTH}}}'),
-    ("'", False): re.compile(rf"(?:[^'\\\r\n]|\\.){{1,{MAX_VALUE_LENGTH}}}"),
-    ('"', True): re.compile(rf'[^"\\\r\n]{{1,{MAX_VALUE_LENGTH}}}'),
-    ("'", True): re.compile(rf"[^'\\\r\n]{{1,{MAX_VALUE_LENGTH}}}"),
-}
-"""By quote, and whether the quote is escaped because the text itself is quoted."""
-_COOKIES = re.compile(rf"[\w.-]{{1,100}}=[^\r\n\"'\[\]]{{4,{MAX_VALUE_LENGTH}}}")
-_SCHEME = re.compile(r"(?:bearer|basic|token|digest|apikey|negotiate|bot)[ \t]{1,4}", re.IGNORECASE)
-_SCHEME_VALUE = re.compile(rf"[A-Za-z0-9+/=._~*-]{{8,{MAX_VALUE_LENGTH}}}")
-_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z_.]*[!?:]?")
+def _cookies(text: str, end: int) -> Iterator[tuple[int, int]]:
+    """The values of cookies that are more than a word: `theme=dark` stays."""
+    separator = _HEADER_SEPARATOR.match(text, end)
+    position = end if separator is None else separator.end()
+    for _ in range(100 if separator is not None else 0):
+        match = _COOKIE.match(text, position)
+        if match is None:
+            return
+        value = match["value"]
+        is_value = match["name"].lower() not in _COOKIE_ATTRIBUTES and len(value) >= 4 and not value.isdigit()
+        if is_value and _is_unusual(value) and can_be_secret(value, match["name"]):
+            yield match.span("value")
+        position = match.end()
 
 
-def _name_pattern() -> re.Pattern[str]:
-    """Matches, in lower-case text, a name, the quote that closes it, and the separator between name and value."""
-    names: dict[str, list[str]] = {"b": [r"(?:earer|asic)[ \t]{1,4}(?=[a-z0-9])"]}
-    between = r"(?:\\?[\"'])?[ \t]{0,3}(?:=>|:=|[:=])[ \t]{0,3}"
-    for name in sorted((*SECRET_NAMES, *UNCERTAIN_NAMES), key=len, reverse=True):
-        names.setdefault(name[0], []).append(name[1:].replace("_", "[_-]?") + between)
-    return re.compile("|".join(f"{first}(?:{'|'.join(rests)})" for first, rests in names.items()))
+# Commands, and files with a form of their own
+
+_USER = r"[^\s:\"'/=]{1,80}"
+_VALUE = r"[^\s\"'\\]{3,200}"
+_COMMANDS = tuple(
+    (commands, re.compile(option))
+    for commands, option in (
+        (
+            ("curl", "http ", "https ", "wget", "xh "),
+            rf"(?<=[\s\"',\[])(?:-u|--user|--proxy-user|-U|-a|--auth)(?:[\s=\"',]|\\\"){{0,6}}{_USER}:({_VALUE})",
+        ),
+        (("mysql", "mariadb"), rf"(?<=[\s\"'])-p['\"]?(?![0-9]{{1,5}}\b)({_VALUE})"),
+        (
+            ("login", "sshpass", "mongo", "twine", "az ", "skopeo", "rabbitmqadmin", "ansible", "cqlsh"),
+            rf"(?<=[\s\"'])-p(?:[\s\"',]{{1,4}}|['\"])(?![0-9]{{1,5}}\b|-)({_VALUE})",
+        ),
+        (("ldap",), rf"\s-w\s{{1,3}}['\"]?(?!-)({_VALUE})"),
+        (("redis-cli",), rf"\s-a\s{{1,3}}['\"]?(?!-)({_VALUE})"),
+        (("zip ", "sqlcmd", "bcp "), rf"\s-P\s{{0,3}}['\"]?(?!-)({_VALUE})"),
+        (("7z ",), rf"\s-p({_VALUE})"),
+        (("openssl",), rf"\s-pass(?:in|out)?\s{{1,3}}['\"]?pass:({_VALUE})"),
+        (("htpasswd",), rf"\s-\w{{0,4}}b\w{{0,4}}\s{{1,3}}\S{{1,100}}\s{{1,3}}\S{{1,80}}\s{{1,3}}['\"]?({_VALUE})"),
+        (("smbclient", "rpcclient", "smbmap"), rf"\s-U\s{{0,3}}['\"]?[^\s%]{{1,80}}%({_VALUE})"),
+        (("sqlplus", "expdp", "impdp", "thin:"), rf"(?:\s|(?<=thin:))\w{{1,40}}/({_VALUE}?)(?=@)"),
+        (
+            ("echo",),
+            rf"\s(?:-n\s{{1,3}})?['\"]?(?:\w{{1,40}}:)?({_VALUE})['\"]?\s{{0,3}}\|\s{{0,3}}"
+            r"(?:sudo\b|chpasswd\b|[^|\n]{0,200}-stdin)",
+        ),
+        (("ConvertTo-SecureString",), rf"\s(?:-String\s{{1,3}})?['\"]({_VALUE})"),
+        (("login",), rf"\s[A-Za-z][\w.@-]{{0,40}}/({_VALUE})"),
+        (
+            (
+                "BasicAuth(",
+                "DigestAuth(",
+                "HTTPBasicAuth(",
+                "HTTPDigestAuth(",
+                "basic_auth(",
+                "auth=(",
+                "auth=[",
+                "auth:[",
+                "auth: [",
+            ),
+            r"\s{0,3}[\"'][^\"'\r\n]{0,80}[\"']\s{0,3},\s{0,3}[\"']([^\"'\r\n]{3,200})",
+        ),
+    )
+)
+"""Words that a command begins with, and the option that takes its password; both are on one line."""
+_PGPASS = re.compile(
+    r"(?m)^(?:[A-Za-z][\w.-]{0,80}|\*|[0-9]{1,3}(?:\.[0-9]{1,3}){3}):(?:[0-9]{4,5}|\*):[\w*.-]{1,60}:[A-Za-z*][\w.@-]{0,60}:"
+    r"([^\s:][^\s]{3,200})$"
+)
 
 
-_NAME_AND_SEPARATOR = _name_pattern()
+def _in_commands(text: str) -> Iterator[tuple[int, int]]:
+    for commands, option in _COMMANDS:
+        for command in commands:
+            position = text.find(command)
+            while position >= 0:
+                end = position + len(command)
+                if not text[position - 1 : position].isalnum() or position == 0:
+                    yield from _password_option(text, end, option)
+                position = text.find(command, end)
+
+
+def _password_option(text: str, position: int, option: re.Pattern[str]) -> Iterator[tuple[int, int]]:
+    limit = min(len(text), position + MAX_LINE_LENGTH)
+    line_end = text.find("\n", position, limit)
+    value = option.search(text, position - 1, limit if line_end < 0 else line_end)
+    if value is None or value[1].startswith("//") or not can_be_secret(value[1], "password"):
+        return
+    if _is_unusual(value[1]):
+        yield value.span(1)
+
+
+_SECRET_KIND = re.compile(
+    r"(?m)^\s*[\"']?kind[\"']?:\s{0,3}[\"']?Secret[\"']?\s*,?\s*$|[\"']kind[\"']:\s{0,3}[\"']Secret[\"']"
+)
+_DATA_BLOCK = re.compile(r"(?m)^([ ]*)(?:data|stringData):[ \t]*\r?\n")
+_DATA_LINE = re.compile(
+    r"([ ]+)[\w.\"'-]{1,100}:[ \t]{1,4}[\"']?([^\s\"'|>][^\r\n\"']{0,8000})[\"']?[ \t]*(?:\r?\n|\Z)"
+)
+_DATA_OBJECT = re.compile(r"[\"'](?:data|stringData)[\"']:\s{0,3}\{([^{}]{0,20000})\}")
+_DATA_ITEM = re.compile(r"[\"'][\w.-]{1,100}[\"']:\s{0,20}[\"']([^\"']{1,8000})[\"']")
+MAX_MANIFEST_LENGTH = 20_000
+
+
+def _in_manifests(text: str) -> Iterator[tuple[int, int]]:
+    """All values of a Kubernetes secret, whatever their names."""
+    if "Secret" not in text or "kind" not in text:
+        return
+    position = 0
+    while (kind := _SECRET_KIND.search(text, position)) is not None:
+        first, limit = max(position, kind.start() - MAX_MANIFEST_LENGTH), kind.end() + MAX_MANIFEST_LENGTH
+        first = max(first, text.rfind("\n---", first, kind.start()))
+        following = text.find("\n---", kind.end(), limit)
+        limit = limit if following < 0 else following
+        for block in _DATA_BLOCK.finditer(text, first, limit):
+            line = _DATA_LINE.match(text, block.end(), limit)
+            while line is not None and len(line[1]) > len(block[1]):
+                if can_be_secret(line[2], "secret"):
+                    yield line.span(2)
+                line = _DATA_LINE.match(text, line.end(), limit)
+        for data in _DATA_OBJECT.finditer(text, first, limit):
+            yield from (item.span(1) for item in _DATA_ITEM.finditer(text, *data.span(1)))
+        position = limit

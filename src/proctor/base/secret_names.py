@@ -1,0 +1,225 @@
+"""Which names say that a value is a secret, and which values can be one.
+
+A name is read as words: `spring.datasource.dbPassword_2` ends in `password`, followed by a word that changes nothing.
+Names are of three strengths:
+
+- CERTAIN, such as `password` and `api_key`: any value is a secret unless it is a placeholder, a variable, or, if
+  nothing quotes it, an ordinary word.
+- UNCERTAIN, such as `token` and `auth`: ordinary things have these names too, so the value has to look like a
+  credential.
+- NONE.
+
+Placeholders (`<password>`, `$TOKEN`, `your-api-key`, `****`) are never secrets, whatever their name.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import re
+from collections import Counter
+from enum import IntEnum
+
+MAX_VALUE_LENGTH = 4096
+MAX_NAME_LENGTH = 80
+RANDOM_LENGTH, RANDOM_ENTROPY = 16, 3.5
+CREDENTIAL_LENGTH = 8
+"""The shortest value that counts as a credential after an uncertain name."""
+
+
+class Strength(IntEnum):
+    """How much a name says about its value."""
+
+    NONE = 0
+    UNCERTAIN = 1
+    CERTAIN = 2
+
+
+PASSWORD_NAMES = tuple(
+    "password passwd passwort passphrase passcode kennwort contraseña senha пароль 密码 パスワード pwd".split()
+)
+"""Words for a password, also at the end of a longer word: `dbpassword`."""
+_GLUED_NAMES = (
+    *PASSWORD_NAMES,
+    *"secret authorization apikey apitoken secretkey accesskey accesstoken refreshtoken authtoken sessiontoken".split(),
+    *"privatekey accountkey connectionstring requirepass storepass keypass userpw rootpw".split(),
+    *"bindpw cookie credential credentials".split(),
+)
+_CERTAIN_NAMES = tuple(
+    """api_key api_token secret_key access_key access_token refresh_token auth_token id_token bearer_token session_token
+    security_token private_key signing_key encryption_key account_key master_key subscription_key service_key auth_key
+    connection_string psk client_key license_key storage_key shared_key root_pw bind_pw pw private_token csrf_token
+    secret_access_key bot_token personal_access_token mot_de_passe authorization_code app_key db_pass user_pass
+    admin_pass root_pass basic_auth sas_token""".split()
+)
+_UNCERTAIN_NAMES = tuple("token auth pass tokens cookies jwt bearer sig signature pin login_key passkey".split())
+_NEUTRAL_WORDS = frozenset(
+    """prod production dev development staging stage live old new current base value val text plain raw default primary
+    secondary main backup b64 base64 encoded confirm confirmation again repeat env var str string""".split()
+)
+"""Words after the name of a secret that change nothing: `API_KEY_PROD`."""
+_QUESTION_WORDS = frozenset(
+    """is has no not show hide forgot forgotten reset change need needs require requires required use uses without
+    missing invalid wrong incorrect enable disable allow max min""".split()
+)
+"""Words before the name of a secret that make it something else: `reset_password`."""
+_ORDINARY_KEYS = frozenset(
+    """primary foreign sort cache partition public row hash dict lookup object routing group shift arrow index unique
+    sorting ordering range map json item case content question agent suite run fingerprint idempotency message
+    dedup deduplication""".split()
+)
+"""Words before `key` that make it something else; after others, as in `STRIPE_KEY`, a random value is a secret."""
+_ORDINARY_TOKENS = frozenset(
+    """max min next page continuation pad eos bos sep cls unk mask stop start end special first last per new total
+    prompt completion input output cached cancel cancellation concurrency sync resume delta scroll""".split()
+)
+"""Words before `token` that make it something else; after others, as in `GITHUB_TOKEN`, any mixed value is a secret."""
+_CONFIG_NAME = re.compile(
+    r"(?i)api[_-]?key|passw(or)?d|secret|credential|authorization|connection[_-]?string|token$|cookie$|(^|[_-])key$"
+)
+ORDINARY_NAME = re.compile(r"(file|path|dir|folder|name|url|uri|endpoint|region|type|count|limit|size|sock)$")
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_UUID = re.compile(r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}")
+_PART = r"(?:[A-Za-z]{1,20}|[A-Za-z]{4,20}[0-9]{1,2}|[0-9]{1,8}|[A-Za-z0-9]{1,3}|[0-9]{4}-?[0-9]{2}-?[0-9]{2}T[0-9]{2})"
+_WORDS_AND_NUMBERS = re.compile(rf"{_PART}(?:[-_.:/@+]{{1,3}}{_PART})+Z?")
+MASK_PATTERN = re.compile(r"\[secret: (?:[^\[\]]{1,80}, )?[0-9]{1,12} characters\]")
+"""The text that replaces a secret."""
+_PLACEHOLDER = re.compile(
+    r"(?i:[$%#]?\{.*\}?|<[^<>]{0,100}>?|\$\(.*|%[a-z_]\w*%|%\(?\w{0,40}\)?[sd]|[:@?][a-z_]{0,40}|[x*.•…?_-]{3,}"
+    r"|\[?(?:masked|redacted|removed|hidden|filtered|omitted|none|null|nil|true|false|undefined|required|optional)\]?"
+    r"|your[-_ ][a-z_ -]{1,60}|(?:insert|enter|put|replace)[-_ ][a-z_ -]{0,60}here|same-origin|include|omit"
+    r"|(?:env|file|vault|op|ssm)://?.*|env[:.][\w.]+)"
+    r"|\$[A-Z_][A-Z0-9_]*|\$[a-z_]+(?:[.\[>-].*)?|secrets\.[A-Z0-9_]+"
+    r"|(?:os\.environ|process\.env|ENV\[|System\.getenv|import\.meta\.env).*"
+)
+_FOLDER = re.compile(r"(?:[/~.]|[A-Za-z]:[\\/]).*", re.DOTALL)
+
+
+@functools.lru_cache(maxsize=4096)
+def last_part(name: str) -> str:
+    """The last part of a dotted name, in lower case and with underscores; `key` and `token` keep the part before."""
+    before, _, last = name[-MAX_NAME_LENGTH:].rstrip(".").rpartition(".")
+    if last.lower() in ("key", "token") and before:
+        last = f"{before.rpartition('.')[2]}_{last}"
+    return re.sub(r"[-\s:/]+", "_", _CAMEL.sub("_", last).lower())
+
+
+@functools.lru_cache(maxsize=4096)
+def name_strength(name: str) -> Strength:
+    """How much a name says about its value: `http.request.header.authorization`, `X-Api-Key`, `apiKey_2`."""
+    words = [word for word in last_part(name).split("_") if word]
+    while len(words) > 1 and (words[-1] in _NEUTRAL_WORDS or words[-1].isdigit()):
+        words.pop()
+    if not words or words[0] in _QUESTION_WORDS:
+        return Strength.NONE
+    last = words[-1].rstrip("0123456789") or words[-1]
+    plain = "_".join([*words[:-1], last])
+    for form in (plain, plain.removesuffix("s")):
+        if form.endswith(_GLUED_NAMES) and plain != "cookies":
+            return Strength.CERTAIN
+        if any(form == ending or form.endswith("_" + ending) for ending in _CERTAIN_NAMES):
+            return Strength.CERTAIN
+    if plain in _UNCERTAIN_NAMES or plain.endswith(
+        ("_token", "_auth", "_pass", "_signature", "_sig", "_bearer", "_jwt")
+    ):
+        return Strength.UNCERTAIN
+    if plain.endswith("_key") and words[-2] not in _ORDINARY_KEYS:
+        return Strength.UNCERTAIN
+    return Strength.NONE
+
+
+@functools.lru_cache(maxsize=4096)
+def is_secret_name(name: str, *, config_names: bool = False) -> bool:
+    """Whether values of that name are secrets: `http.request.header.authorization`, `X-Api-Key`, `apiKey`.
+
+    `config_names` accepts more names, such as `key` and `token`, for the settings of a model or an account.
+    """
+    if name_strength(name) is Strength.CERTAIN:
+        return True
+    last = last_part(name)
+    return config_names and _CONFIG_NAME.search(last) is not None and ORDINARY_NAME.search(last) is None
+
+
+def is_secret_value(name: str, text: str, *, config_names: bool = False) -> bool:
+    """Whether a text under a name, as in data, is a secret."""
+    if not name or not can_be_secret(text, name):
+        return False
+    if is_secret_name(name, config_names=config_names):
+        return True
+    return name_strength(name) is Strength.UNCERTAIN and fits_uncertain_name(text, name)
+
+
+def fits_uncertain_name(value: str, name: str) -> bool:
+    """Whether a value after an uncertain name is a secret. A hash after `..._key` is not: many keys are hashes."""
+    last = last_part(name)
+    if last.endswith("_key"):
+        return looks_like_credential(value, 12) and not _is_hexadecimal(value)
+    if last.endswith("_token") and last.split("_")[-2] not in _ORDINARY_TOKENS and len(value) >= 6:
+        return is_mixed(value) and not _UUID.fullmatch(value)
+    return looks_like_credential(value)
+
+
+def can_be_secret(text: str, name: str) -> bool:
+    """Whether a text can be a secret at all: not a placeholder, a variable or a mask. `pwd` may also name a folder."""
+    head = text[:MAX_VALUE_LENGTH].strip()
+    if name.lower() in ("pwd", "oldpwd") and _FOLDER.match(head):
+        return False
+    if _PLACEHOLDER.fullmatch(head[:200]) or MASK_PATTERN.fullmatch(head):
+        return False
+    return any(character.isalnum() for character in head)
+
+
+def looks_random(value: str) -> bool:
+    """Long, of mixed characters, with more information per character than words have, and neither a UUID nor a name.
+
+    Names of models, images and releases are words and numbers: `gpt-4o-mini-2024-07-18`, `ghcr.io/acme/app:1.2.3`.
+    """
+    sample = value[:MAX_VALUE_LENGTH]
+    if len(sample) < RANDOM_LENGTH or not any(character.isdigit() for character in sample):
+        return False
+    counts = Counter(sample)
+    entropy = -sum(count / len(sample) * math.log2(count / len(sample)) for count in counts.values())
+    return entropy >= RANDOM_ENTROPY and not _is_ordinary(sample)
+
+
+def looks_like_credential(value: str, shortest: int = CREDENTIAL_LENGTH) -> bool:
+    """Letters and digits in a word that is neither a UUID nor the name of something with its number."""
+    sample = value[:MAX_VALUE_LENGTH]
+    if len(sample) < shortest or sample.startswith(("/", "./", "~/", "http://", "https://")):
+        return False
+    return is_mixed(sample) and not _is_ordinary(sample)
+
+
+def is_mixed(value: str) -> bool:
+    """Whether a word has both letters and digits."""
+    has_letter = any(character.isalpha() for character in value)
+    return has_letter and any(character.isdigit() for character in value) and " " not in value
+
+
+def _is_ordinary(value: str) -> bool:
+    return " " in value or bool(_UUID.fullmatch(value)) or bool(_WORDS_AND_NUMBERS.fullmatch(value))
+
+
+def _is_hexadecimal(value: str) -> bool:
+    return all(character in "0123456789abcdefABCDEF" for character in value)
+
+
+def is_name_key(key: str) -> bool:
+    """Whether the text under this key names the value beside it: `{"name": "X-Api-Key", "value": "..."}`."""
+    return last_part(key).rpartition("_")[2] in _NAME_KEYS
+
+
+def is_value_key(key: str) -> bool:
+    """Whether this key has the value in an object that also has its name."""
+    return last_part(key).rpartition("_")[2] in _VALUE_KEYS
+
+
+_NAME_KEYS = frozenset("name key header field parameter variable var property option".split())
+_VALUE_KEYS = frozenset("value values val content string_value".split())
+_FOLDER_VARIABLES = ("PWD", "OLDPWD")
+"""The shell's variables for folders; elsewhere `pwd` is a password."""
+
+
+def is_secret_variable_name(name: str) -> bool:
+    """Whether an environment variable is a secret by its name."""
+    return name not in _FOLDER_VARIABLES and is_secret_name(name, config_names=True)
