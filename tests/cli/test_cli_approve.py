@@ -163,6 +163,16 @@ def test_a_kept_run_is_recorded_without_asking_anybody(rates: Path, proctor: Cal
     assert cases(rates / "rates.yaml")["rate"].turns[0].expected.output == "The rate is 5%."
 
 
+def test_an_answer_with_masked_secrets_is_not_expected(rates: Path, proctor: Callable[..., Any]) -> None:
+    token = "ghp" + "_" + "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3zA5"
+    (rates / "desk.py").write_text(f"def agent(question):\n    return 'sunny' if 'weather' in question else {token!r}\n")
+    (rates / "rates.yaml").write_text(SUITE.replace("How is the weather?", f"How is the weather? {token}"))
+    ended = proctor("approve", "rates.yaml", "--accept-all")
+    assert "secrets in what the agent did are masked" in ended.out
+    assert "1 case approved" in ended.out
+    assert "[secret:" not in (rates / "rates.yaml").read_text()
+
+
 def test_an_answer_counts_only_for_the_question_it_was_given_to(rates: Path, proctor: Callable[..., Any]) -> None:
     proctor("test", "rates.yaml")
     (rates / "rates.yaml").write_text(SUITE.replace("How is the weather?", "How was the weather?"))

@@ -106,7 +106,9 @@ def test_a_rescored_answer_says_that_it_was_masked(project: Path, proctor: Comma
     ended = proctor("rescore", "last", "--json", "r.json")
     assert list(leaks(project, ended.out)) == []
     first = next(trial for trial in trials(project) if trial["case"]["id"] == "answer-0")
-    assert "scored on an answer in which secrets are masked" in json.dumps(first)
+    assert first["outcome"] == "passed"
+    assert "score of the run that saw the text before secrets in it were masked" in json.dumps(first)
+    assert "scores depend on text in which secrets are masked" in ended.out
 
 
 def test_a_prompt_with_a_secret_in_it_is_still_the_same_question(project: Path, proctor: Command) -> None:

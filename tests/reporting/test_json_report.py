@@ -63,6 +63,8 @@ def test_every_field_of_a_trial_is_in_the_report() -> None:
         "arm",
         "end_reason",
         "captured",  # only if something was printed
+        "masked",  # only if there is any
+        "masked_case",
     } <= entry.keys()
     assert {field.name for field in fields(Score)} <= entry["scores"][0].keys()
     assert kept <= entry["replies"][0].keys()

@@ -11,7 +11,6 @@ from pathlib import Path
 from proctor.agents.reply import Reply
 from proctor.base.event_loops import run_sync
 from proctor.base.json_data import UNSET, Json
-from proctor.base.masking import is_masked, texts_in
 from proctor.cases.suite import Case
 from proctor.cases.threshold import passes
 from proctor.evaluators.registry import ResolvedEvaluator
@@ -37,6 +36,7 @@ from proctor.mutation.scoring import (
     observed_parts,
     oracle_replies,
 )
+from proctor.results.masking import masked_parts
 from proctor.results.score import Outcome
 from proctor.results.trial import Trial
 from proctor.running.plan import Plan, PlannedSuite, PlannedTrial
@@ -235,10 +235,11 @@ class _SuiteMutation:
         long = sum(any(len(reply.text) > MAX_SEARCHED for reply in subject.answer.replies) for subject in subjects)
         if long:
             self._notes.append(f"{long} of the answers were changed only in their first {MAX_SEARCHED:,} characters")
-        masked = sum(any(map(is_masked, texts_in(subject.answer.replies))) for subject in subjects)
+        sources = [subject.answer.stored for subject in subjects]
+        masked = sum(source is not None and bool(masked_parts(source)) for source in sources)
         if masked:
             self._notes.append(
-                f"secrets are masked in {masked} of the answers; an evaluator that looks for them may fail"
+                f"secrets are masked in {masked} of the answers; mutants are undecided for evaluators that read them"
             )
         return subjects
 

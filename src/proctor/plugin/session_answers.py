@@ -23,7 +23,7 @@ from proctor.base.locks import FileLock
 from proctor.cases.files.digests import FileDigests
 from proctor.cases.identity import question_key
 from proctor.cases.suite import Case
-from proctor.results.masking import mask_trial
+from proctor.results.masking import mask_trial, masked_parts
 from proctor.results.run import Run
 from proctor.results.score import NO_SCORES, Outcome
 from proctor.results.store.store import Store
@@ -75,6 +75,8 @@ class SessionAnswers:
             return None
         if answer is None and self._reuse and not self.min_started_at:
             answer = self._find_in_earlier_sessions(key)
+        if answer is not None and masked_parts(answer) and not (suite and answer.scores):
+            return None  # nobody has scored the original, and the masked one cannot be scored: the agent answers again
         if answer is not None and answer.started_at < self.min_started_at:
             return None
         if answer is not None:

@@ -63,6 +63,7 @@ def run_data(run: Run) -> dict[str, Json]:
         "git": to_json(run.git),
         "judges": [summary_to_json(judge) | {"cost_usd": _finite(judge.cost_usd)} for judge in run.judges],
         "uncounted": run.unpriced_note,
+        **({"masked": run.masked_note} if run.masked_note else {}),
         "corrections": [to_json(item) for item in calibrations.corrections],
         "stale_calibrations": [to_json(item) for item in calibrations.stale],
         "skipped_files": [{"path": path, "reason": reason} for path, reason in run.skipped_files.items()],
@@ -140,6 +141,7 @@ def trial_data(trial: Trial) -> dict[str, Json]:
         "agent": trial.agent,
         "warnings": list(trial.warnings),
         "reused": trial.reused,
+        **({"masked": list(trial.masked)} if trial.masked else {}),
         **({"captured": dict(trial.captured.sections())} if trial.captured else {}),
     }
 

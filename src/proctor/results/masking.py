@@ -1,18 +1,23 @@
-"""Masks secrets in trials and cases before they are stored or reported."""
+"""Masks secrets in trials and cases before they are stored or reported, and says which parts of a trial are masked.
+
+A trial records what was masked in it: `replies[0].text`, `case.turns[0].expected`, `spans`. A text that looks like a
+mask proves nothing, because an agent may print one. Whoever scores a stored answer asks `masked_parts`, since a masked
+text scores differently: a leaked key is gone, and an expected one is missing.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import fields, replace
+from typing import Any
 
-from proctor.agents.reply import Reply
+from proctor.base.json_data import fingerprint
 from proctor.base.masking import Masker, is_masked, secret_values_in, texts_in
+from proctor.cases.identity import content_key
 from proctor.cases.suite import Case
-from proctor.results.score import Score
 from proctor.results.trial import Trial
 
-MASKED_NOTE = "scored on an answer in which secrets are masked"
-"""Added to the reason of a score whose evaluator saw a masked answer; the original might score differently."""
+CHECK_LENGTH = 3
 
 
 class TrialMasker:
@@ -36,7 +41,7 @@ class TrialMasker:
         case, masked_spans = self.case(trial.case, general), masker.data(spans)
         if masked is content and case is trial.case and masked_spans is spans:
             return trial
-        return replace(
+        result = replace(
             trial,
             case=case,
             spans=trial.spans if masked_spans is spans else masked_spans,
@@ -47,6 +52,13 @@ class TrialMasker:
             captured=captured,
             original=trial,
         )
+        return replace(
+            result,
+            masked=None
+            if trial.masked is None
+            else tuple(dict.fromkeys((*trial.masked, *_differences(trial, result)))),
+            masked_case=trial.masked_case if case is trial.case else case_check(trial.case),
+        )
 
     def case(self, case: Case, masker: Masker) -> Case:
         """The case without secrets; its id stays as it is, because cases are found by it."""
@@ -54,6 +66,14 @@ class TrialMasker:
             masked = masker.data(case)
             self._case = case, masked if masked.id == case.id else replace(masked, id=case.id)
         return self._case[1]
+
+
+def _differences(trial: Trial, masked: Trial) -> Iterator[str]:
+    """The parts that masking has changed; it leaves everything else as the same object."""
+    before, after = parts_of(replace(trial, spans=())), parts_of(replace(masked, spans=()))
+    yield from (part for part, value in before.items() if after[part] is not value)
+    if masked.spans is not trial.spans:
+        yield "spans"
 
 
 def mask_trial(trial: Trial) -> Trial:
@@ -66,11 +86,38 @@ def mask_case(case: Case) -> Case:
     return TrialMasker().case(case, Masker())
 
 
-def with_masked_note(scores: tuple[Score, ...], replies: Sequence[Reply]) -> tuple[Score, ...]:
-    """The scores, with `MASKED_NOTE` in their reasons if a reply had been masked before it was scored."""
-    if not any(map(is_masked, texts_in(tuple(replies)))):
-        return scores
-    return tuple(
-        replace(score, reasoning=f"{score.reasoning} ({MASKED_NOTE})" if score.reasoning else MASKED_NOTE)
-        for score in scores
-    )
+def masked_parts(trial: Trial) -> frozenset[str]:
+    """The parts of a trial that are not as the agent and the evaluators saw them, such as `replies[0].text`.
+
+    Earlier versions did not record them. In their trials, every part with a text that looks like a mask counts.
+    """
+    if trial.masked is not None:
+        return frozenset(trial.masked)
+    return frozenset(part for part, value in parts_of(trial).items() if any(map(is_masked, texts_in(value))))
+
+
+def parts_of(trial: Trial) -> dict[str, Any]:
+    """The parts of a trial that evaluators can see, by name."""
+    parts = {f"replies[{at}].{name}": value for at, reply in enumerate(trial.replies) for name, value in _fields(reply)}
+    return parts | case_parts(trial.case) | {"spans": tuple(trial.spans)}
+
+
+def case_parts(case: Case) -> dict[str, Any]:
+    """The parts of a case that evaluators can see, by name."""
+    parts = {f"case.{name}": value for name, value in _fields(case) if name != "turns"}
+    return parts | {
+        f"case.turns[{at}].{name}": value for at, turn in enumerate(case.turns) for name, value in _fields(turn)
+    }
+
+
+def case_check(case: Case) -> str:
+    """A few digits of the key of a case, by which a changed secret in it is noticed: its masked form stays the same.
+
+    They are too few to find out a secret by trying: one in 4,096 values has the same.
+    """
+    return fingerprint(content_key(case), case.description)[:CHECK_LENGTH]
+
+
+def _fields(value: Any) -> Iterator[tuple[str, Any]]:
+    """The fields that count when two objects are compared, which are those that are stored, without a reply's `raw`."""
+    return ((item.name, getattr(value, item.name)) for item in fields(value) if item.compare and item.name != "raw")

@@ -96,6 +96,8 @@ class Run:
     """The judges that scored answers, with their calls and cost."""
     unpriced_note: str = ""
     """A note on calls that the budget does not include, because their cost is not known."""
+    masked_note: str = ""
+    """How many scores depend on text in which secrets are masked, if answers were scored again."""
     name: str = ""
     """The name that the user gave the run."""
     git: GitState | None = None

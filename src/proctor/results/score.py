@@ -43,6 +43,8 @@ JUDGE_DETAIL = "judge"
 """Key in `Score.details` of the judge's name, calls and usage."""
 GRADED_BY = "graded_by"
 """Key in `Score.details` of the person who graded it."""
+MASKED_TEXT = "masked_text"
+"""Key in `Score.details` if the evaluator reads a text in which secrets are masked: where the score comes from."""
 MEAN_OVER_TURNS = "mean_over_turns"
 """Key in `Score.details` if the evaluator's mean over turns decides: that mean, for this trial."""
 

@@ -47,6 +47,11 @@ class Trial:
     """Whether it ended before evaluators could score it: it was skipped, or the agent gave no complete answer."""
     arm: str = ""
     """Which version of the agent ran, if the run compares several; otherwise empty."""
+    masked: tuple[str, ...] | None = ()
+    """Parts in which secrets are masked, such as `replies[0].text`; None if the program that stored it did not say.
+    `masked_parts` in `results/masking.py` reads it."""
+    masked_case: str = ""
+    """A check of the case before it was masked; empty if it was not. See `case_check`."""
     captured: CapturedOutput = field(default=NOTHING_CAPTURED, repr=False)
     """What the agent and the evaluators printed and logged."""
     spans: Sequence[Span] = field(default=(), compare=False, repr=False)

@@ -48,6 +48,7 @@ from proctor.base.rate_limit import RateLimiter, RequestSlot
 from proctor.base.threads import exit_if_forked
 from proctor.cases.suite import Case, NamedData, Turn
 from proctor.results.score import Outcome
+from proctor.results.trial import Trial
 from proctor.running.error_locations import user_locations
 from proctor.running.failures import ConversationInvalid, Failure, backoff_seconds, failure_of
 from proctor.running.rate_limit import MAX_REFUSALS, MAX_REFUSED_SECONDS, agent_limiter
@@ -123,6 +124,8 @@ class ConversationResult:
     """What the agent printed and logged."""
     lasting_problem: str = ""
     """What kept the agent from answering, if the next trial would have the same problem."""
+    stored: Trial | None = None
+    """The stored trial that the answers come from; `None` if the agent was called."""
 
 
 async def converse(

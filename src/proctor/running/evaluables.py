@@ -7,7 +7,8 @@ version, the calls of all turns with the expectation of the last one, would fail
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from proctor.agents.reply import Reply, Usage
@@ -52,6 +53,49 @@ def conversation_evaluable(case: Case, turns: Sequence[Evaluable]) -> Evaluable:
         duration_ms=sum(item.duration_ms or 0.0 for item in turns),
         hidden_calls=next((item.hidden_calls for item in turns if item.hidden_calls is not None), None),
     )
+
+
+_FIELDS_OF_PARTS: Mapping[str, tuple[str, ...]] = {
+    "text": ("eval_output",),
+    "outputs": ("eval_output",),
+    "structured": ("eval_output",),
+    "input": ("eval_input",),
+    "inputs": ("eval_input",),
+    "expected": ("expectation", "expected_tool_calls", "keywords", "context"),
+    "final_state": ("expected_state",),
+}
+"""By field of a reply, a turn or a case: the fields of an `Evaluable` that are made of it, if they have other names."""
+_PART = re.compile(r"(replies|case\.turns)\[([0-9]+)\]\.(.+)")
+
+
+def masked_fields(parts: Collection[str], turn: int | None, replies: int) -> frozenset[str]:
+    """The fields of the evaluable of a turn, or of a conversation of so many replies, that are made of these parts.
+
+    The parts are named as in `Trial.masked`.
+    """
+    last = replies - 1 if turn is None else turn
+    names: set[str] = set()
+    for part in parts:
+        match = _PART.fullmatch(part)
+        if match is None:
+            names.update(_fields_of_case_part(part))
+            continue
+        at, name = int(match[2]), match[3]
+        if at > last:
+            continue
+        names.add("turns")
+        is_of_turn = at == last or (turn is None and name in ("tool_calls", "retrieval_context", "input", "expected"))
+        if is_of_turn:
+            metadata = match[1] != "replies" and name == "metadata"
+            names.update(("turn_metadata",) if metadata else _FIELDS_OF_PARTS.get(name, (name,)))
+    return frozenset(name for name in names if name in Evaluable.__dataclass_fields__)
+
+
+def _fields_of_case_part(part: str) -> tuple[str, ...]:
+    name = part.removeprefix("case.")
+    if name in ("metadata", "scenario"):
+        return ("eval_metadata",)
+    return ("trace",) if name == "spans" else _FIELDS_OF_PARTS.get(name, (name,))
 
 
 def _turn_evaluable(

@@ -32,7 +32,7 @@ from proctor.base.guard import is_guarded
 from proctor.base.masking import mask
 from proctor.base.output_capture import route_output
 from proctor.results.run import Run, RunStatus
-from proctor.results.score import Outcome
+from proctor.results.score import MASKED_TEXT, Outcome, Score
 from proctor.results.trial import Trial
 from proctor.results.verdict import RunVerdict, record_verdict, verdict
 from proctor.running.agent_lifecycle import start_agents, stop_agents
@@ -41,6 +41,7 @@ from proctor.running.attachments import AttachedFiles
 from proctor.running.common_problem import CommonProblems, stop_note
 from proctor.running.conversation import RunStopped
 from proctor.running.cost import RunCosts
+from proctor.running.masked_answers import masked_scores_note
 from proctor.running.plan import Plan, PlannedSuite, PlannedTrial
 from proctor.running.rate_limit import AgentLimiters, RateLimit
 from proctor.running.resume import OpenRun
@@ -176,6 +177,7 @@ class Execution:
         self._is_interrupted = False
         self._signal: signal.Signals | None = None
         self._not_passed = 0
+        self._masked_scores: list[Score] = []
         self._tasks: list[asyncio.Task[None]] = []
         self._agents_started = False
         self._unavailable: dict[BaseAgent, str] = {}
@@ -242,6 +244,7 @@ class Execution:
     def _conclude(self, run: Run) -> RunVerdict:
         self._writer.summaries.sort(key=lambda summary: summary.position)
         run.note = self._note if self._options.keep_secrets or not self._note else mask(self._note)
+        run.masked_note = masked_scores_note(self._masked_scores)
         run.finished_at, run.interrupted = Clock.time(), self._is_interrupted
         run.stopped_by = "" if self._signal is None else self._signal.name
         if self._costs is not None:
@@ -316,6 +319,7 @@ class Execution:
             self._costs.count(trial)
             if self._costs.is_spent:
                 self._dispatcher.close()
+        self._masked_scores += [score for score in trial.scores if MASKED_TEXT in score.details]
         self._not_passed += trial.outcome in (Outcome.FAILED, Outcome.ERROR)
         if self._options.maxfail is not None and self._not_passed >= self._options.maxfail:
             self._stop(f"stopped after {self._not_passed} trials that did not pass (--maxfail)")

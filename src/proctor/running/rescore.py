@@ -22,7 +22,7 @@ from proctor.cases.identity import TrialAddress
 from proctor.cases.mappings import EvaluatorLike, JudgeLike
 from proctor.cases.suite import Case, EvaluatorSpec, Suite
 from proctor.results.run import Run
-from proctor.results.score import Outcome
+from proctor.results.score import MASKED_TEXT, Outcome
 from proctor.results.store.run_files import open_run
 from proctor.results.store.store import Store
 from proctor.results.trial import Trial
@@ -63,7 +63,8 @@ def rescore_run(run: Run, *, evaluators: Sequence[EvaluatorLike] | None = None, 
     `evaluators` replaces those of the suites; without it, they are those of the suites that ran, or of their files if
     the run comes from a store. `judge` answers for evaluators that need a model.
     """
-    answers = {(trial.suite, trial.case.id, trial.number): trial for trial in run.trials}
+    in_memory = (trial.original or trial for trial in run.trials)  # the original has its secrets
+    answers = {(trial.suite, trial.case.id, trial.number): trial for trial in in_memory}
     if not answers:
         raise UsageError("the run has no trials to score")
     suites = list(run.source) or _current_suites(run, answers, ())
@@ -81,7 +82,10 @@ def rescore_run(run: Run, *, evaluators: Sequence[EvaluatorLike] | None = None, 
 def rejudge(
     store: Store, run: str, cases: Collection[tuple[str, str]], options: RunOptions
 ) -> dict[TrialAddress, Outcome]:
-    """Score the answers of some cases again, without cached verdicts of judges; nothing is stored."""
+    """Score the answers of some cases again, without cached verdicts of judges; nothing is stored.
+
+    Answers that cannot be judged again, because secrets in them are masked, are missing.
+    """
     row = store.find_run(run)
     trials = (trial for trial in store.trials(row.no) if (trial.suite, trial.case.id) in cases)
     answers = {(trial.suite, trial.case.id, trial.number): trial for trial in trials}
@@ -89,7 +93,11 @@ def rejudge(
         opened = start_run(new_run(rescore_plan.plan, rescore_plan.request), None)
         result, _ = run_sync(execute(rescore_plan.plan, options, opened, earlier=rescore_plan.answer_to))
     raise_if_stopped(result)
-    return {(trial.suite, trial.case.id, trial.number): trial.outcome for trial in result.trials}
+    return {
+        (trial.suite, trial.case.id, trial.number): trial.outcome
+        for trial in result.trials
+        if not any(MASKED_TEXT in score.details for score in trial.scores)
+    }
 
 
 @dataclass(frozen=True, slots=True)

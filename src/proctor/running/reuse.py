@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from proctor.cases.identity import TrialAddress, question_key
+from proctor.cases.suite import Case
 from proctor.results.masking import mask_case
 from proctor.results.score import NO_SCORES, Outcome
 from proctor.results.store.store import Store
@@ -56,12 +57,16 @@ def resumed_answers_first(answers: Mapping[TrialAddress, Trial], earlier: Earlie
     return find
 
 
+def is_same_question(case: Case, stored: Case) -> bool:
+    """Whether a stored case, in which secrets may be masked, has the input of a case."""
+    masked = mask_case(case)
+    keys = (question_key(stored), question_key(mask_case(stored)))
+    return question_key(case) == keys[0] or question_key(masked) in keys
+
+
 def same_question_or_error(planned: PlannedTrial, stored: Trial) -> Trial:
     """The stored trial if the input of its case has not changed, else an error: the answer is to another input."""
-    key = question_key(stored.case)
-    if question_key(planned.case) == key or question_key(mask_case(planned.case)) == key:
-        return stored
-    if question_key(mask_case(planned.case)) == question_key(mask_case(stored.case)):
+    if is_same_question(planned.case, stored.case):
         return stored
     reason = "the input of the case has changed since the run whose answers are scored; run it again"
     return replace(
@@ -85,4 +90,5 @@ def conversation_result(stored: Trial) -> ConversationResult:
         turns=None if stored.case.scenario is None else stored.case.turns,
         failed_turns=failed,
         captured=replace(stored.captured, evaluators=""),
+        stored=stored,
     )

@@ -42,10 +42,11 @@ from proctor.judging.call_log import WaitTimer, count_waits
 from proctor.judging.judges import Judges
 from proctor.judging.session import judge_session
 from proctor.results.score import JUDGE_DETAIL as JUDGED
-from proctor.results.score import Outcome, Score
+from proctor.results.score import MASKED_TEXT, Outcome, Score
 from proctor.results.verdict import apply_mean_thresholds, trial_outcome
 from proctor.running.conversation import ConversationResult
 from proctor.running.evaluables import conversation_evaluable, turn_evaluables
+from proctor.running.masked_answers import NO_SCORE, MaskedAnswer, MaskedText, masked_answer
 from proctor.running.plan import PlannedTrial
 from proctor.running.settings import TrialLimits
 from proctor.running.suite_judges import judge_session_for
@@ -99,6 +100,8 @@ class _Job:
     """The index of the turn, or `None` for the whole conversation."""
     limits: TrialLimits
     notes: ScoringNotes
+    masked: MaskedAnswer | None = None
+    """The stored answer that it scores, if there is masked text in it."""
 
     @property
     def timeout(self) -> float:
@@ -118,7 +121,8 @@ async def score(
     if others:
         in_background = await asyncio.gather(*(_score_in_background(jobs[at], scoring) for at in others))
     by_position = {**inline, **dict(zip(others, in_background, strict=True))}
-    scores = tuple(item for at in range(len(jobs)) if (item := by_position[at]) is not None)
+    results = (_without_masked_text(job, by_position[at]) for at, job in enumerate(jobs))
+    scores = tuple(item for item in results if item is not None)
     if planned.suite.suite.criteria.trials == "mean":
         scores = apply_mean_thresholds(scores)
     if NO_CALLS not in scoring.notices and _misses_calls_that_may_be_invisible(planned, answer, scores):
@@ -193,6 +197,7 @@ def _jobs(planned: PlannedTrial, answer: ConversationResult, fast: bool, notes: 
     """What each evaluator scores: those of turns each turn, those of the case the whole conversation."""
     case = case_as_held(planned, answer)
     limits = planned.suite.limits
+    masked = masked_answer(answer.stored, planned.case, case, answer.replies)
     of_turns, of_case = planned.evaluators.assign(len(case.turns))
     turns = turn_evaluables(case, answer.replies, answer.spans)
     views: list[tuple[ResolvedEvaluator, Evaluable, int | None]] = [
@@ -204,7 +209,23 @@ def _jobs(planned: PlannedTrial, answer: ConversationResult, fast: bool, notes: 
     if of_case and turns and answer.failed_turns is None:
         whole = conversation_evaluable(case, turns)
         views += [view for evaluator in of_case for view in _views_of_case(evaluator, whole, turns)]
-    return [_Job(*view, limits, notes) for view in views if not (fast and view[0].needs_model)]
+    jobs = [_Job(*view, limits, notes, masked) for view in views if not (fast and view[0].needs_model)]
+    if masked is None:
+        return jobs
+    places = {id(evaluable): at for at, evaluable in enumerate(turns)}  # the whole conversation is not among them
+    return [replace(job, evaluable=masked.hide(job.evaluable, places.get(id(job.evaluable)))) for job in jobs]
+
+
+def _without_masked_text(job: _Job, result: Score | None) -> Score | None:
+    """The score of an evaluator, or what stands for it if the evaluator reads masked text."""
+    masked = job.masked
+    if masked is None or result is None or not masked.is_read_by(job.evaluator, job.evaluable):
+        return result
+    stored = masked.stored_score(job.evaluator, job.turn)
+    if stored is not None:
+        return stored
+    error = _missing_score(job, MaskedText(masked.reason(job.evaluable)), Clock.perf_counter())
+    return replace(error, details={**error.details, MASKED_TEXT: NO_SCORE})
 
 
 def _views_of_case(

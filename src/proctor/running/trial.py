@@ -13,11 +13,11 @@ from proctor.agents.trial_context import TrialContext, current_trial
 from proctor.base.clock import Clock
 from proctor.base.output_capture import OutputCapture, capture_output
 from proctor.judging.cache import judged_afresh
-from proctor.results.masking import with_masked_note
 from proctor.results.score import Outcome, Score, Scores
 from proctor.results.trial import Trial
 from proctor.running.attachments import AttachedFiles
 from proctor.running.conversation import ConversationResult, RunStopped, ScriptedUser, User, converse
+from proctor.running.masked_answers import parts_in_force
 from proctor.running.plan import PlannedTrial
 from proctor.running.rate_limit import AgentLimiters, RateLimit
 from proctor.running.retrieval import with_passages
@@ -120,8 +120,6 @@ class TrialRunner:
                 stack.enter_context(judged_afresh(f"{self.scoring.fresh_for} {planned.position}"))
             scores, notes = await score(planned, answer, self.scoring)
         answer = replace(answer, captured=replace(answer.captured, evaluators=output.combined()))
-        if reused:
-            scores = with_masked_note(scores, answer.replies)
         warnings = (*notes.warnings, *([suite.not_reused_because] if suite.not_reused_because else []))
         done = with_outcome(suite.suite, answer, scores)
         if self.options.fast and not scores and any(True for _ in planned.evaluators):
@@ -148,9 +146,10 @@ def trial_result(
     ended_early: bool = False,
 ) -> Trial:
     """The result of a trial, as stored."""
+    case, stored = case_as_held(planned, answer), answer.stored
     return Trial(
         suite=planned.suite.suite.name,
-        case=case_as_held(planned, answer),
+        case=case,
         number=planned.number,
         position=planned.position,
         outcome=answer.outcome or Outcome.ERROR,
@@ -165,6 +164,8 @@ def trial_result(
         reused=reused,
         ended_early=ended_early,
         arm=planned.suite.arm,
+        masked=() if stored is None else tuple(sorted(parts_in_force(stored, case))),
+        masked_case="" if stored is None else stored.masked_case,
         captured=answer.captured,
         spans=answer.spans,
     )

@@ -54,7 +54,7 @@ def _codec(*, strict: bool) -> DataclassCodec:
             GateResult: Hook(gate_to_json, gate_from_json),
         },
         skip={Reply: ["raw", "reports_calls"], Run: NOT_IN_HEADER},
-        always={Trial: ["replies", "ended_early"], Reply: ["text"], ToolCall: ["arguments"], Run: ["judges"]},
+        always={Trial: ["replies", "ended_early", "masked"], Reply: ["text"], ToolCall: ["arguments"], Run: ["judges"]},
         stored_names=STORED_NAMES,
         names={"GateResult": GateResult, "JudgeSummary": JudgeSummary},
         json_value=to_json,
@@ -179,7 +179,12 @@ def trial_from_json(content: Mapping[str, Json], scores: Iterable[Score], **colu
     """The trial with these contents, scores and columns."""
     scored = tuple(scores)
     early = ended_early(content, has_scores=bool(scored))
-    return CODEC.decode(Trial, content, **columns, scores=scored, ended_early=early)
+    return CODEC.decode(Trial, with_masked(content), **columns, scores=scored, ended_early=early)
+
+
+def with_masked(content: Mapping[str, Json]) -> Mapping[str, Json]:
+    """The content of a trial, with no value for its masked parts if an older version stored it."""
+    return content if "masked" in content else {**content, "masked": None}
 
 
 def ended_early(content: Mapping[str, Json], *, has_scores: bool) -> bool:

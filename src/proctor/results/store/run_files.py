@@ -34,6 +34,7 @@ from proctor.results.store.encoding import (
     header_to_json,
     run_from_json,
     trial_to_json,
+    with_masked,
 )
 from proctor.results.store.run_names import LAST, STANDARD_INPUT, validate_run_name
 from proctor.results.store.store import Store
@@ -323,7 +324,7 @@ def _trial_from_json(data: Mapping[str, Any], case: Case) -> Trial:
     scores = tuple(_score_from_json(score) for score in data["scores"])
     spans = tuple(span_from_json(span) for span in data.get("spans") or ())
     early = ended_early(content, has_scores=bool(scores))
-    return STRICT_CODEC.decode(Trial, content, case=case, scores=scores, spans=spans, ended_early=early)
+    return STRICT_CODEC.decode(Trial, with_masked(content), case=case, scores=scores, spans=spans, ended_early=early)
 
 
 GATES = "gates"

@@ -343,12 +343,14 @@ class Store:
             ]
 
     def latest_answers(self) -> dict[tuple[str, str, int], int]:
-        """By question, agent and trial number: the latest trial with answers."""
+        """By question, agent and trial number: the latest trial with answers; one of a run that called the agent, if
+        there is any, because its evaluators saw the answer before secrets were masked."""
         questions: dict[int, str] = {}
         latest: dict[tuple[str, str, int], int] = {}
         for case_no, content, agent, number, no in self._database.read(
             "SELECT t.case_no, c.content, t.agent, t.number, t.no FROM trials t JOIN cases c ON c.no = t.case_no"
-            " WHERE json_valid(t.content) AND json_array_length(t.content, '$.replies') > 0 ORDER BY t.no"
+            " WHERE json_valid(t.content) AND json_array_length(t.content, '$.replies') > 0"
+            " ORDER BY coalesce(json_extract(t.content, '$.reused'), 0) DESC, t.no"
         ):
             if case_no not in questions:
                 questions[case_no] = question_key(self._decode(content))
@@ -393,7 +395,9 @@ class Store:
         content = trial_to_json(trial)
         if trial.spans:
             about = {"suite": trial.suite, "case": trial.case.id, "number": trial.number}
-            content["trace"] = self.traces.insert(run, trial.spans, about, masked)
+            content["trace"], is_masked = self.traces.insert(run, trial.spans, about, masked)
+            if is_masked and trial.masked is not None and "spans" not in trial.masked:
+                content["masked"] = [*trial.masked, "spans"]
         case_no, case_key = self._case(trial.case)
         about_case = {"case_no": case_no, "case_key": case_key}
         no = self._insert("trials", {"run": run, **trial_to_row(trial), **about_case, "content": dumps(content)})

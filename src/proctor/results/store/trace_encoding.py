@@ -36,6 +36,8 @@ class PackedTrace:
     """The spans that are stored."""
     cut: str = ""
     """What was cut, in words."""
+    is_masked: bool = False
+    """Whether secrets in it were masked."""
 
 
 def pack_trace(spans: Sequence[Span], *, masked: bool = False) -> PackedTrace:
@@ -50,11 +52,13 @@ def pack_trace(spans: Sequence[Span], *, masked: bool = False) -> PackedTrace:
     cut = ""
     if len(text) > MAX_TRACE:  # before masking: what is cut need not be masked
         rows, text, cut = _cut_to_size(rows)
+    before = text
     if not masked:
         masker = Masker()
         rows = [_mask_row(row, masker) for row in rows]
         text = _encode(rows)
-    return PackedTrace(zlib.compress(text.encode("ascii"), 1), tuple(ordered[: len(rows)]), cut)
+    data = zlib.compress(text.encode("ascii"), 1)
+    return PackedTrace(data, tuple(ordered[: len(rows)]), cut, is_masked=text != before)
 
 
 def unpack_trace(data: bytes) -> tuple[Span, ...]:

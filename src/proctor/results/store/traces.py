@@ -69,11 +69,17 @@ class Traces:
                     self._insert(None, packed, columns, info)
         return stored
 
-    def insert(self, run: int, spans: Sequence[Span], info: Mapping[str, Json], masked: bool = False) -> int:
-        """Store the trace of a trial, inside the transaction of the trial; returns its number."""
+    def insert(
+        self, run: int, spans: Sequence[Span], info: Mapping[str, Json], masked: bool = False
+    ) -> tuple[int, bool]:
+        """Store the trace of a trial, inside the transaction of the trial.
+
+        Returns its number, and whether secrets in it were masked now.
+        """
         if isinstance(spans, StoredSpans) and spans.database.path == self._database.path:
-            return spans.no
-        return self._insert(run, *_pack(spans, masked), info)
+            return spans.no, False
+        packed, columns = _pack(spans, masked)
+        return self._insert(run, packed, columns, info), packed.is_masked
 
     def _insert(self, run: int | None, packed: Any, columns: tuple[Any, ...], info: Mapping[str, Json]) -> int:
         rest = {"cut": packed.cut} if packed.cut else {}

@@ -15,14 +15,16 @@ from typing import Any, Literal
 from proctor.agents.reply import Reply
 from proctor.base.errors import UsageError
 from proctor.base.json_data import Json, json_text, to_json
+from proctor.base.masking import is_masked, texts_in
 from proctor.cases.files.digests import FileDigests
-from proctor.cases.identity import question_key
 from proctor.cases.matchers import Equals
 from proctor.cases.suite import Case, ExpectedCall, Suite, Turn, with_implied
+from proctor.results.masking import masked_parts
 from proctor.results.score import Outcome
 from proctor.results.store.run_files import open_run
 from proctor.results.trial import Trial
 from proctor.running.plan import Selection
+from proctor.running.reuse import is_same_question
 from proctor.running.review.grading import FileRow
 from proctor.running.run import RunRequest, raise_if_stopped, run_suites
 from proctor.running.settings import RunOptions
@@ -111,13 +113,22 @@ def _refusal(case: Case, trial: Trial | None) -> str:
         return f"it is skipped: {case.skip}"
     if trial is None:
         return "the run has no trial of it"
-    if question_key(case) != question_key(trial.case):
+    if not is_same_question(case, trial.case):
         return "its input has changed since the run"
     if case.scenario is not None:
         return "its user is simulated, so every conversation is different"
     if not trial.is_answered or len(trial.replies) < len(case.turns):
         return trial.end_reason or "the agent gave no answer"
+    if _is_masked(trial):
+        return "secrets in what the agent did are masked, so it cannot be expected; write the expectation yourself"
     return ""
+
+
+def _is_masked(trial: Trial) -> bool:
+    """Whether secrets are masked in what becomes an expectation: the answers, or the arguments of calls."""
+    masked = {part.partition("].")[2] for part in masked_parts(trial) if part.startswith("replies[")}
+    arguments = [call.arguments for call in trial.tool_calls] if "tool_calls" in masked else []
+    return not masked.isdisjoint({"text", "outputs", "structured"}) or any(map(is_masked, texts_in(arguments)))
 
 
 def run_unscored(
