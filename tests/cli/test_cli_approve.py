@@ -165,7 +165,7 @@ def test_a_kept_run_is_recorded_without_asking_anybody(rates: Path, proctor: Cal
 
 def test_an_answer_with_masked_secrets_is_not_expected(rates: Path, proctor: Callable[..., Any]) -> None:
     token = "ghp" + "_" + "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3zA5"
-    (rates / "desk.py").write_text(f"def agent(question):\n    return 'sunny' if 'weather' in question else {token!r}\n")
+    (rates / "desk.py").write_text(f"def agent(question):\n    return 'sun' if 'weather' in question else {token!r}\n")
     (rates / "rates.yaml").write_text(SUITE.replace("How is the weather?", f"How is the weather? {token}"))
     ended = proctor("approve", "rates.yaml", "--accept-all")
     assert "secrets in what the agent did are masked" in ended.out

@@ -16,6 +16,7 @@ from proctor.base.errors import RenamedWarning, UsageError
 from proctor.base.fingerprints import code_fingerprint
 from proctor.base.functions import reference_of, title_of
 from proctor.base.json_data import Json, canonical, json_text, to_json, to_text
+from proctor.base.passed_objects import PassedObjects
 from proctor.base.source import Pointer
 from proctor.cases.suite import INHERITED, EvaluatorSpec
 
@@ -164,11 +165,8 @@ def spec_key(spec: EvaluatorSpec) -> str:
     )
 
 
-_TARGETS: dict[str, Any] = {}
-"""Functions and objects that were passed as evaluators in this process, by fingerprint, so that a run can be scored
-again. A cell of a notebook that runs again adds another one, so only the latest `MAX_TARGETS` are kept."""
-
-MAX_TARGETS = 1000
+_TARGETS = PassedObjects()
+"""Functions and objects that were passed as evaluators in this process, so that a run can be scored again."""
 
 
 def spec_of(target: Any) -> EvaluatorSpec:
@@ -189,9 +187,7 @@ def spec_of_code(target: Any, code: Any = None, **settings: Any) -> EvaluatorSpe
     title, reference, mark = title_of(code), reference_of(code), code_fingerprint(code)
     label = settings.pop("label", None) or (title if reference is None and ":" in title else None)
     spec = EvaluatorSpec(reference or title, label=label, fingerprint=mark, target=target, **settings)
-    _TARGETS[spec_key(spec)] = target
-    if len(_TARGETS) > MAX_TARGETS:
-        del _TARGETS[next(iter(_TARGETS))]
+    _TARGETS.add(spec_key(spec), target)
     return spec
 
 

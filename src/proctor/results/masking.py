@@ -1,8 +1,8 @@
 """Masks secrets in trials and cases before they are stored or reported, and says which parts of a trial are masked.
 
 A trial records what was masked in it: `replies[0].text`, `case.turns[0].expected`, `spans`. A text that looks like a
-mask proves nothing, because an agent may print one. Whoever scores a stored answer asks `masked_parts`, since a masked
-text scores differently: a leaked key is gone, and an expected one is missing.
+mask proves nothing, because an agent may print one. Code that scores a stored answer asks `masked_parts`, since a
+masked text scores differently: a leaked key is gone, and an expected one is missing.
 """
 
 from __future__ import annotations

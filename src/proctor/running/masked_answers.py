@@ -3,7 +3,7 @@
 A masked text scores differently: a leaked key is gone from the answer, and an expected one is missing. So no evaluator
 sees a masked text. Reading a masked field of a `MaskedEvaluable` raises `MaskedText`. Whatever the evaluator makes of
 that, its score is then the stored one, which is from the run that saw the text, if the evaluator, the case and the
-answer are the same; otherwise it is an error. Evaluators that read only other fields score as usual.
+answer are the same; otherwise it is an error. Evaluators that read only other fields give their own score.
 
 The obvious version, comparing what an evaluator declares with what is masked, does not work for functions of users:
 they declare nothing.

@@ -255,3 +255,4 @@ def finish_run_on_exit(open_run: OpenRun) -> Iterator[None]:
             if not run.note:
                 raise
             # The run's note already says that the store failed; its results are in the report.
+        store.rest()

@@ -17,6 +17,7 @@ from proctor.base.errors import UsageError
 from proctor.base.fingerprints import code_fingerprint
 from proctor.base.functions import reference_of, title_of
 from proctor.base.json_data import Json
+from proctor.base.passed_objects import PassedObjects
 from proctor.cases.matchers.value_matchers import Ignore, Matcher, OfType, Regex, literal
 
 _TYPES: Final[Mapping[Any, str]] = {
@@ -60,7 +61,7 @@ def _is_function(value: Any) -> bool:
     return callable(value) and own is object.__eq__
 
 
-_TARGETS: dict[str, Any] = {}
+_TARGETS = PassedObjects()
 """By fingerprint: what was passed in this process, so that its runs can be scored again."""
 
 
@@ -80,7 +81,7 @@ class PythonMatcher:
         is_code = _is_function(value)
         text = title_of(value) if is_code else repr(value)
         matcher = cls(text, code_fingerprint([text, value]), (reference_of(value) or "") if is_code else "", value)
-        _TARGETS[matcher.fingerprint] = value
+        _TARGETS.add(matcher.fingerprint, value)
         return matcher
 
     def __getstate__(self) -> list[Any]:

@@ -26,7 +26,9 @@ class Database:
         self.path = path
         self._file = Path(os.path.abspath(path))  # noqa: PTH100  an agent may change the working folder later
         self._copy: TemporaryDirectory[str] | None = None
-        self._connection = _connect(path)
+        self._open_connection: sqlite3.Connection | None = _connect(path)
+        self._readers = 0
+        """Readers that have not reached the end, which need the connection."""
         self._identity = (0, 0)
         try:
             if _is_read_only(path):
@@ -44,6 +46,21 @@ class Database:
         """The file that is open: `path`, or a private copy of it."""
         return self.path if self._copy is None else Path(self._copy.name) / self.path.name
 
+    @property
+    def _connection(self) -> sqlite3.Connection:
+        """The connection, opened again after `rest`."""
+        if self._open_connection is None:
+            self.check_present()  # SQLite would create the file
+            self._open_connection = _connect(self._file)
+            self._open_connection.execute("PRAGMA synchronous = NORMAL")
+        return self._open_connection
+
+    def rest(self) -> None:
+        """Close the file until it is used again: a script may have hundreds of runs, each with its store."""
+        if self._open_connection is not None and self._copy is None and not self._readers:
+            self._open_connection.close()
+            self._open_connection = None
+
     def check_present(self) -> None:
         """Raise `StoreError` if the file was removed or replaced; SQLite would keep writing to the removed file."""
         try:
@@ -51,17 +68,18 @@ class Database:
         except OSError:
             about = None
         if about is None or (about.st_dev, about.st_ino) != self._identity:
-            raise StoreError(f"{self.path} was removed or replaced while Proctor was writing to it")
+            raise StoreError(f"{self.path} was removed or replaced while Proctor was using it")
 
     def close(self) -> None:
-        with contextlib.suppress(sqlite3.Error):
-            self._connection.close()
+        if self._open_connection is not None:
+            with contextlib.suppress(sqlite3.Error):
+                self._open_connection.close()
         if self._copy is not None:
             self._copy.cleanup()
 
     def __del__(self) -> None:
         try:
-            if hasattr(self, "_connection"):
+            if hasattr(self, "_open_connection"):
                 self.close()
         except BaseException:  # noqa: S110  while Python exits, modules may already be gone
             pass
@@ -79,9 +97,14 @@ class Database:
     def read(self, query: str, parameters: tuple[Any, ...] = ()) -> Iterator[Any]:
         with self.store_errors("read"):
             cursor = self._connection.execute(query, parameters)
-            # Not `yield from cursor`: that would close the cursor of a reader left half-way, maybe after the database.
-            while (row := cursor.fetchone()) is not None:
-                yield row
+            self._readers += 1
+            try:
+                # Not `yield from cursor`: that would close the cursor of a reader left half-way, maybe after the
+                # database.
+                while (row := cursor.fetchone()) is not None:
+                    yield row
+            finally:
+                self._readers -= 1
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
@@ -123,13 +146,13 @@ class Database:
         except sqlite3.OperationalError:
             current = False
         if not current:
-            self._connection.close()
+            self.close()
             self._copy = TemporaryDirectory(prefix="proctor-store-")
             copied = Path(self._copy.name) / self.path.name
             for ending in ("", "-wal"):
                 with contextlib.suppress(FileNotFoundError):
                     shutil.copyfile(f"{self.path}{ending}", f"{copied}{ending}")
-            self._connection = _connect(copied)
+            self._open_connection = _connect(copied)
             self._prepare()
         self._connection.execute("PRAGMA query_only = ON")
 

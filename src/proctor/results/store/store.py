@@ -103,6 +103,10 @@ class Store:
     def close(self) -> None:
         self._database.close()
 
+    def rest(self) -> None:
+        """Close the file until the store is used again."""
+        self._database.rest()
+
     def check_present(self) -> None:
         """Raise `StoreError` if the file was removed or replaced."""
         self._database.check_present()
