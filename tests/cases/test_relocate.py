@@ -12,6 +12,7 @@ SUITE = """
 name: moved
 agent: app.py:agent
 evaluators: ["checks.py:polite", ExactMatch]
+allow_files_from: [/elsewhere]
 cases:
   - id: one
     input: hi

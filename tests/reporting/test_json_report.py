@@ -62,6 +62,7 @@ def test_every_field_of_a_trial_is_in_the_report() -> None:
         "ended_early",
         "arm",
         "end_reason",
+        "files_read",  # only if there are any
         "captured",  # only if something was printed
         "masked",  # only if there is any
         "masked_case",

@@ -81,6 +81,8 @@ class BaseAgent:
     """A hash that changes when the agent changes; empty if there is no way to tell."""
     unfingerprinted_parts: tuple[str, ...] = ()
     """Parts of the agent that its fingerprint does not cover. If there are any, no other run reuses its answers."""
+    runs_here: bool = True
+    """Whether it runs in this process, so that the files it opens can be observed."""
     reports_all_tool_calls: bool = False
     """Whether a reply without tool calls means that there were none. If false, the trace is searched for them."""
     reads_files: bool = True

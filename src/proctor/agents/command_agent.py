@@ -50,6 +50,7 @@ class CommandAgent(BaseAgent):
     """Starts one process per turn or, with `session`, one per conversation, with a JSON line in and out per turn."""
 
     reads_files = False
+    runs_here = False
 
     def __init__(
         self,

@@ -149,6 +149,7 @@ class HttpAgent(BaseAgent):
     """Sends turns to one URL; all sessions share one connection pool."""
 
     reads_files = False
+    runs_here = False
 
     def __init__(self, options: HttpOptions) -> None:
         self.options = options

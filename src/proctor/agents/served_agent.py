@@ -45,6 +45,7 @@ class ServedAgent(BaseAgent):
     """Starts a service once and sends the turns of all sessions to it."""
 
     reads_files = False
+    runs_here = False
     start_timeout = _START_SECONDS + 10.0
 
     def __init__(

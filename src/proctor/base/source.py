@@ -40,11 +40,10 @@ def read_text(path: Path) -> str:
     """A file's text. Raises `InvalidSuite` with the path if the file cannot be read."""
     try:
         check_readable(path)
-        content = path.read_bytes()
-        if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-            raise InvalidSuite([Problem("is UTF-16 text; save it as UTF-8", path, 1)])
-        return content.decode("utf-8-sig")
+        return path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
+        if error.object.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            raise InvalidSuite([Problem("is not UTF-8 text but UTF-16; save it as UTF-8", path, 1)]) from None
         line = error.object.count(b"\n", 0, error.start) + 1
         raise InvalidSuite([Problem(f"is not UTF-8 text ({error.reason} at byte {error.start})", path, line)]) from None
     except OSError as error:

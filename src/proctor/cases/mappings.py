@@ -213,6 +213,8 @@ class SuiteDict(TypedDict, total=False):
     arms: Mapping[str, AgentLike]
     judge: JudgeLike
     rerun_tools: Json
+    depends_on: Sequence[str]
+    allow_files_from: Sequence[str]
     evaluators: Sequence[EvaluatorLike]
     criteria: CriteriaDict
     settings: SettingsDict

@@ -23,9 +23,20 @@ def relocate(suite: Suite, folder: Path) -> Suite:
         agent=move.agent(suite.agent),
         arms={name: move.agent(agent) for name, agent in suite.arms.items()},
         rerun_tools=move.tools(suite.rerun_tools),
+        depends_on=tuple(move.path(path) for path in suite.depends_on),
+        allow_files_from=_folders_after(move, suite, old, new),
         evaluators=move.specs(suite.evaluators) or (),
         cases=tuple(move.case(case) for case in suite.cases),
     )
+
+
+def _folders_after(move: _Move, suite: Suite, old: Path, new: Path) -> tuple[str, ...]:
+    """The folders that the moved suite allows: also its former folder, if it attaches files from there."""
+    folders = tuple(move.path(path) for path in suite.allow_files_from)
+    paths = (file.path for case in suite.cases for turn in case.turns for file in turn.files if file.path is not None)
+    if old.is_relative_to(new) or not any((old / path).exists() for path in paths):
+        return folders
+    return tuple(dict.fromkeys((*folders, Path(os.path.relpath(old, new)).as_posix())))
 
 
 def absolute_agent(agent: Json, folder: Path) -> Json:

@@ -548,6 +548,13 @@ class ResolvedSetting:
     """Proctor's name for the setting; if `origin` is `default`, the project's own value applies."""
 
 
+def _as_texts(name: str, values: Sequence[str]) -> tuple[str, ...]:
+    """Several texts; raises `TypeError` for anything else, also for one text, which is a list of characters too."""
+    if isinstance(values, str) or not all(isinstance(value, str) for value in values):
+        raise TypeError(f"Suite(): {name} must be a list of texts")
+    return tuple(values)
+
+
 @renamed_fields({"reexecute": "rerun_tools", "with_cases": "map_cases", "agents": "arms"})
 @dataclass(frozen=True, slots=True, init=False)
 class Suite:
@@ -591,6 +598,11 @@ class Suite:
     """Settings with their origin, for `proctor doctor`."""
     config: Path | None = None
     """The config file that names its evaluators, if it is not the one next to the suite."""
+    depends_on: tuple[str, ...] = ()
+    """Files that the agent's answers depend on besides its code, such as prompts: paths from the suite's folder, or
+    patterns (`prompts/*.md`). If one changes, `--reuse` and `--resume` ask the agent again."""
+    allow_files_from: tuple[str, ...] = ()
+    """Folders outside of the suite's own whose files its cases may attach."""
 
     @checked_arguments
     def __init__(
@@ -606,6 +618,8 @@ class Suite:
         settings: Settings | SettingsDict | None = None,
         description: str = "",
         rerun_tools: Json = None,
+        depends_on: Sequence[str] = (),
+        allow_files_from: Sequence[str] = (),
         waivers: Sequence[Waiver | WaiverDict] = (),
         path: Path | None = None,
         format: str = "native",  # noqa: A002
@@ -628,6 +642,8 @@ class Suite:
         - `evaluators`: functions, instances (`Contains(any=["a"])`), names, or mappings as in a file.
         - `judge`: answers for evaluators that need a model.
         - `criteria`, `settings`: how outcomes become the verdict, and how the suite is run.
+        - `depends_on`: files that the answers depend on besides the agent's code, such as prompts.
+        - `allow_files_from`: folders outside of the suite's own whose files cases may attach.
         """
         values: dict[str, Any] = {
             "name": name,
@@ -669,6 +685,8 @@ class Suite:
             retrieval_tools=retrieval_tools,
             resolved={} if resolved is None else resolved,
             config=config,
+            depends_on=_as_texts("depends_on", depends_on),
+            allow_files_from=_as_texts("allow_files_from", allow_files_from),
             **values,
         )
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from proctor.agents.agent import BaseAgent
+from proctor.agents.opened_files import has_changed
 from proctor.base.errors import StoreError
 from proctor.base.git import git_state
 from proctor.base.json_data import fingerprint
@@ -75,6 +76,8 @@ class SessionAnswers:
             return None
         if answer is None and self._reuse and not self.min_started_at:
             answer = self._find_in_earlier_sessions(key)
+            if answer is not None and has_changed(answer.files_read) is not None:
+                return None
         if answer is not None and masked_parts(answer) and not (suite and answer.scores):
             return None  # nobody has scored the original, and the masked one cannot be scored: the agent answers again
         if answer is not None and answer.started_at < self.min_started_at:

@@ -142,6 +142,7 @@ def trial_data(trial: Trial) -> dict[str, Json]:
         "warnings": list(trial.warnings),
         "reused": trial.reused,
         **({"masked": list(trial.masked)} if trial.masked else {}),
+        **({"files_read": dict(trial.files_read)} if trial.files_read else {}),
         **({"captured": dict(trial.captured.sections())} if trial.captured else {}),
     }
 

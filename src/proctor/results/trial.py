@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import TypeVar, overload
@@ -52,6 +52,8 @@ class Trial:
     `masked_parts` in `results/masking.py` reads it."""
     masked_case: str = ""
     """A check of the case before it was masked; empty if it was not. See `case_check`."""
+    files_read: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """By path: the digests of the project's files that the agent read, such as prompts (`agents/opened_files.py`)."""
     captured: CapturedOutput = field(default=NOTHING_CAPTURED, repr=False)
     """What the agent and the evaluators printed and logged."""
     spans: Sequence[Span] = field(default=(), compare=False, repr=False)

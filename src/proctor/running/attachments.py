@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from proctor.agents.reply import Reply
 from proctor.agents.user_code import call_user_function
 from proctor.base.json_data import canonical, to_json
+from proctor.cases.files.boundaries import allowed_folders
 from proctor.cases.files.file_text import FileText, UnreadableFile
 from proctor.cases.suite import AttachedFile, FileSettings, Suite, Turn
 from proctor.evaluators.material import tool_results
@@ -55,7 +56,9 @@ class AttachedFiles:
             from proctor.cases.files.file_reader import FileReader  # slow to import, and few turns have files
 
             suite = planned.suite
-            self._readers[planned] = FileReader(suite.base or Path.cwd(), file_settings_of(suite))
+            self._readers[planned] = FileReader(
+                suite.base or Path.cwd(), file_settings_of(suite), allowed_folders(suite)
+            )
         reader = self._readers[planned]
         key = planned, canonical(to_json(attachment))
         if key not in self._texts or self._texts[key].cancelled():

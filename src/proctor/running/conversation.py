@@ -19,7 +19,7 @@ import contextlib
 import math
 import os
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from proctor.agents.agent import Agent, BaseAgent, Session
@@ -122,6 +122,8 @@ class ConversationResult:
     """The outcome of failed turns, if the conversation continued after them; `reason` names each."""
     captured: CapturedOutput = NOTHING_CAPTURED
     """What the agent printed and logged."""
+    files_read: Mapping[str, str] = field(default_factory=dict)
+    """The digests of the project's files that the agent read."""
     lasting_problem: str = ""
     """What kept the agent from answering, if the next trial would have the same problem."""
     stored: Trial | None = None

@@ -20,6 +20,7 @@ from types import MappingProxyType
 from typing import Any
 
 from proctor.agents.agent import BaseAgent
+from proctor.agents.opened_files import digests_of_patterns, recording_loading
 from proctor.agents.resolve import check_agent, resolve_agent
 from proctor.agents.tools import check_tools, find_tools
 from proctor.base.environment import environment_from
@@ -29,6 +30,7 @@ from proctor.base.json_data import UNSET, fingerprint
 from proctor.base.positions import Position, pointer_text
 from proctor.cases.arms import Arm, agent_with_settings, read_arm
 from proctor.cases.evaluator_specs import spec_key
+from proctor.cases.files.boundaries import allowed_folders, is_outside, outside_message
 from proctor.cases.files.digests import FileDigests
 from proctor.cases.formats import format_named
 from proctor.cases.suite import (
@@ -108,6 +110,8 @@ class PlannedSuite:
     """The number of trials, repeats included."""
     not_reused_because: str = ""
     """Why answers of earlier runs are not reused, if `--reuse` was requested and is not possible."""
+    unknown_to_reuse: str = ""
+    """What `--reuse` cannot know about the agent, for the trials that it reuses."""
     quarantined: tuple[QuarantinedCase, ...] = ()
     agent_name: str = ""
     """The user's name for the agent, if it differs from the agent's own."""
@@ -254,6 +258,7 @@ def check_references(suite: Suite, options: RunOptions = NO_OPTIONS, *, load: bo
             resolver.evaluators_for(case)
         resolver.check_judges()
         problems.extend(_unknown_tools(suite, load=load))
+        problems.extend([*_files_outside(suite), *_missing_dependencies(suite)])
         for item in _for_each_arm(suite, None, {}, problems, options):
             if item.suite.agent is None or (item.process is not None and item.process.ref):
                 continue
@@ -379,6 +384,7 @@ def _plan_suite(
     if not problems:
         _warn_of_unused_outputs(requested.suite, resolver)
     problems.extend(_unknown_tools(suite))
+    problems.extend([*_files_outside(suite), *_missing_dependencies(suite)])
     if agent is None:
         return None
     problems.extend(_unsupported_cases(suite, agent))
@@ -389,7 +395,7 @@ def _plan_suite(
     planned = PlannedSuite(
         suite=suite,
         agent=agent,
-        agent_fingerprint=agent.identity,
+        agent_fingerprint=_agent_fingerprint(suite, agent),
         limits=limits,
         max_sessions=limits.parallel,
         evaluators=resolver.all_evaluators(),
@@ -420,7 +426,7 @@ def _planned_cases(
 ) -> _PlannedCases:
     """The selected cases. Evaluators of the other cases are resolved too, so that typos in them are reported."""
     default_repeat = limits_for(options, suite).repeat
-    digests = FileDigests(suite.base)
+    digests = FileDigests(suite.base, allowed_folders(suite))
     planned: _PlannedCases = []
     for case in suite.cases:
         evaluators = resolver.evaluators_for(case)
@@ -431,6 +437,13 @@ def _planned_cases(
         # Fingerprint the files before anything runs, since an agent may change its files.
         planned.append((digests.with_digests(whole), evaluators, repeat))
     return planned
+
+
+def _agent_fingerprint(suite: Suite, agent: BaseAgent) -> str:
+    """What distinguishes the agent from others in stored results, with the files that the suite says it depends on."""
+    if not suite.depends_on:
+        return agent.identity
+    return fingerprint(agent.identity, digests_of_patterns(suite.base or Path.cwd(), suite.depends_on))
 
 
 def _unscored_cases(suite: Suite) -> list[Problem]:
@@ -484,6 +497,30 @@ def _unsupported_cases(suite: Suite, agent: BaseAgent) -> list[Problem]:
     ]
 
 
+def _missing_dependencies(suite: Suite) -> list[Problem]:
+    """Problems of `depends_on` that names no file, so that a change could not be noticed."""
+    digests = digests_of_patterns(suite.base or Path.cwd(), suite.depends_on)
+    return [
+        Problem(f"depends_on: {name.partition(': ')[0]} is not a file that can be read", suite.path)
+        for name, digest in digests.items()
+        if not digest
+    ]
+
+
+def _files_outside(suite: Suite) -> list[Problem]:
+    """Problems of files that a suite attaches from folders that it does not allow."""
+    folders = allowed_folders(suite)
+    if folders is None:
+        return []
+    return [
+        Problem.at(case.position, f"the file {outside_message(path)}", f"case {case.id!r}:", path=suite.path)
+        for case in suite.cases
+        if case.skip is None
+        for path in dict.fromkeys(file.path for turn in case.turns for file in turn.files)
+        if path is not None and is_outside(suite.base or Path(), path, folders)
+    ]
+
+
 def _unknown_tools(suite: Suite, *, load: bool = True) -> list[Problem]:
     """Problems of the tools that a suite wants to re-run and that cannot be found."""
     if suite.rerun_tools is None:
@@ -507,7 +544,8 @@ def _agent_of(suite: Suite, override: Any, problems: list[Problem], *, load: boo
         problems.append(Problem(f"has no agent; {_agent_hint(suite)}pass --agent app.py:agent", suite.path))
         return None
     try:
-        return resolve_agent(reference, base) if load else check_agent(reference, base)
+        with recording_loading():
+            return resolve_agent(reference, base) if load else check_agent(reference, base)
     except InvalidSuite as error:
         problems.extend(problem if override is not None else suite.located(problem) for problem in error.problems)
         return None

@@ -102,6 +102,7 @@ class RemoteAgent(BaseAgent):
 
     def __init__(self, agent: BaseAgent) -> None:
         self.target = agent
+        self.runs_here = False
         self.name = agent.name
         self.fingerprint = agent.identity
         self.unfingerprinted_parts = agent.unfingerprinted_parts

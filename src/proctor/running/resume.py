@@ -23,6 +23,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from proctor.agents.opened_files import has_changed
 from proctor.base.errors import StoreError
 from proctor.base.json_data import fingerprint, to_json
 from proctor.base.locks import FileLock
@@ -88,6 +89,8 @@ def resume_run(run: Run, plan: Plan, store: Store) -> OpenRun | None:
     for planned in plan.trials:
         key = keys.get(planned.address)
         if key is None or key.outcome == Outcome.ERROR or not _is_unchanged(planned, key):
+            continue
+        if has_changed(key.files_read) is not None:
             continue
         unchanged[planned.position] = key.no
         if key.position != planned.position:

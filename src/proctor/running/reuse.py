@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from proctor.agents.opened_files import has_changed
 from proctor.cases.identity import TrialAddress, question_key
 from proctor.cases.suite import Case
 from proctor.results.masking import mask_case
@@ -13,6 +14,12 @@ from proctor.results.store.store import Store
 from proctor.results.trial import Trial
 from proctor.running.conversation import ConversationResult
 from proctor.running.plan import Plan, PlannedSuite, PlannedTrial
+
+UNKNOWN_FILES = (
+    "stored answers were reused, but {agent} runs in another process, so --reuse cannot know whether its prompts and "
+    "other files have changed; list them under `depends_on` in the suite, or run without --reuse"
+)
+"""The warning for an agent whose files cannot be observed."""
 
 EarlierAnswer = Callable[[PlannedTrial], Trial | None]
 """Finds the stored trial whose answer to use for a planned one, if there is one."""
@@ -29,7 +36,9 @@ def stored_answers(store: Store) -> EarlierAnswer:
         keys = [(question_key(case), planned.suite.agent_fingerprint, planned.number) for case in cases]
         number = numbers.get(keys[0], numbers.get(keys[1]))
         stored = None if number is None else store.trial(number)
-        return None if stored is None or stored.ended_early else stored
+        if stored is None or stored.ended_early or has_changed(stored.files_read) is not None:
+            return None
+        return stored
 
     return earlier
 
@@ -39,7 +48,8 @@ def with_reuse(plan: Plan) -> Plan:
 
     def change(item: PlannedSuite) -> PlannedSuite:
         if not item.agent.unfingerprinted_parts:
-            return item
+            is_known = item.agent.runs_here or bool(item.suite.depends_on)
+            return item if is_known else replace(item, unknown_to_reuse=UNKNOWN_FILES.format(agent=item.agent.name))
         parts = ", ".join(item.agent.unfingerprinted_parts)
         reason = f"no stored answer was reused: the agent holds {parts}, which cannot be compared with an earlier run"
         return replace(item, not_reused_because=reason)
@@ -91,4 +101,5 @@ def conversation_result(stored: Trial) -> ConversationResult:
         failed_turns=failed,
         captured=replace(stored.captured, evaluators=""),
         stored=stored,
+        files_read=stored.files_read,
     )

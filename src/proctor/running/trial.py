@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from proctor.agents.agent import BaseAgent
+from proctor.agents.opened_files import recording_opened_files
 from proctor.agents.trial_context import TrialContext, current_trial
 from proctor.base.clock import Clock
 from proctor.base.output_capture import OutputCapture, capture_output
@@ -65,7 +66,9 @@ class TrialRunner:
         if planned.suite.agent in self.unavailable:
             return result_without_answer(planned, Outcome.ERROR, self.unavailable[planned.suite.agent])
         with capture_output(live=self.options.live_output) as output:
-            answer = await self._converse(planned)
+            with recording_opened_files() as opened:
+                answer = await self._converse(planned)
+            answer = replace(answer, files_read=opened.digests())
             self.problems[planned.position] = answer.lasting_problem
             if planned.suite.suite.rerun_tools is not None and answer.outcome is None:
                 answer = await with_rerun_tools(answer, planned.case, planned.suite)
@@ -121,6 +124,8 @@ class TrialRunner:
             scores, notes = await score(planned, answer, self.scoring)
         answer = replace(answer, captured=replace(answer.captured, evaluators=output.combined()))
         warnings = (*notes.warnings, *([suite.not_reused_because] if suite.not_reused_because else []))
+        if reused and suite.unknown_to_reuse:
+            warnings = (*warnings, suite.unknown_to_reuse)
         done = with_outcome(suite.suite, answer, scores)
         if self.options.fast and not scores and any(True for _ in planned.evaluators):
             done = replace(done, outcome=Outcome.SKIPPED, reason=WITHOUT_MODEL)
@@ -166,6 +171,7 @@ def trial_result(
         arm=planned.suite.arm,
         masked=() if stored is None else tuple(sorted(parts_in_force(stored, case))),
         masked_case="" if stored is None else stored.masked_case,
+        files_read=answer.files_read,
         captured=answer.captured,
         spans=answer.spans,
     )

@@ -188,7 +188,7 @@ def test_no_ordinary_file_of_a_project_is_an_error(tmp_path: Path) -> None:
         ("a.jsonl", '\n{"inptu": "hi", "expected": "x"}\n', ["a.jsonl:2:", "did you mean 'input'?"]),
         ("a.yaml", "name: [\n", ["a.yaml:1:", "is not valid YAML"]),
         ("a.yaml", PYTHON_AGENT, ["a.yaml:2:", "'agent' and no 'cases'; add a list of cases"]),
-        ("a.yaml", GOOD.encode("utf-16"), ["a.yaml:1:", "is UTF-16 text; save it as UTF-8"]),
+        ("a.yaml", GOOD.encode("utf-16"), ["a.yaml:1:", "UTF-16; save it as UTF-8"]),
     ],
 )
 def test_a_broken_suite_is_named_with_its_line_and_the_likely_fix(

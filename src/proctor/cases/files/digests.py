@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import stat
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from proctor.cases.files.boundaries import open_file
+from proctor.cases.files.file_text import UnreadableFile
 from proctor.cases.suite import AttachedFile, Case, Turn
 
 DIGESTS_KEY = "x-file-contents"
@@ -17,8 +18,10 @@ DIGESTS_KEY = "x-file-contents"
 class FileDigests:
     """Computes the digests of the files of one suite; a file that several cases name is read once."""
 
-    def __init__(self, base: Path | None) -> None:
+    def __init__(self, base: Path | None, folders: Sequence[Path] | None = None) -> None:
+        """`folders` are those in which files may be (`boundaries.py`); others are not read."""
         self._base = base or Path.cwd()
+        self._folders = folders
         self._known: dict[str, str | None] = {}
 
     def with_digests(self, case: Case) -> Case:
@@ -37,7 +40,7 @@ class FileDigests:
         if path is None:
             return None
         if path not in self._known:
-            self._known[path] = _digest(self._base, path)
+            self._known[path] = _digest(self._base, path, self._folders)
         return self._known[path]
 
 
@@ -49,13 +52,10 @@ def digests_of(turn: Turn) -> Sequence[str | None]:
     return [item if isinstance(item, str) else None for item in stored]
 
 
-def _digest(base: Path, path: str) -> str | None:
-    """The digest of a file; `None` if it is not a regular file, since a pipe or a device may never end."""
+def _digest(base: Path, path: str, folders: Sequence[Path] | None) -> str | None:
+    """The digest of a file; `None` if it cannot be read or is not allowed."""
     try:
-        file = base / path
-        if not stat.S_ISREG(file.stat().st_mode):
-            return None
-        with file.open("rb") as stream:
+        with open_file(base, path, folders) as stream:
             return hashlib.file_digest(stream, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
-    except (OSError, ValueError):
+    except (OSError, ValueError, UnreadableFile):
         return None

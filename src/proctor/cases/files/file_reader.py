@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import stat
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from proctor.base.json_data import Json
+from proctor.cases.files.boundaries import open_file
 from proctor.cases.files.documents import read_document
 from proctor.cases.files.downloads import fetch
 from proctor.cases.files.file_text import MAX_BYTES, FileText, ReadLimits, UnreadableFile
@@ -28,6 +28,8 @@ class FileReader:
 
     base: Path
     settings: FileSettings = DEFAULT_SETTINGS
+    folders: tuple[Path, ...] | None = None
+    """Where files may be (`boundaries.py`); `None` for anywhere."""
 
     def read(self, file: AttachedFile) -> FileText:
         """The text of a file; raises `UnreadableFile`."""
@@ -50,21 +52,16 @@ class FileReader:
 
     def _content(self, file: AttachedFile) -> bytes:
         if file.url is None:
-            return local_content(self.base, file.path or "")
+            return local_content(self.base, file.path or "", self.folders)
         settings = self.settings
         cache = None if file.options.get("cache") is False else settings.cache
         return fetch(file.url, settings.fetch_seconds, cache, settings.fetch_attempts)
 
 
-def local_content(base: Path, path: str) -> bytes:
-    """The contents of a file; raises `UnreadableFile`. A pipe or a device is not opened, because it may have no end."""
+def local_content(base: Path, path: str, folders: Sequence[Path] | None = None) -> bytes:
+    """The contents of a file in one of the folders, or anywhere; raises `UnreadableFile`."""
     try:
-        file = base / path
-        if not stat.S_ISREG(file.stat().st_mode):
-            raise UnreadableFile(
-                f"{path} cannot be read: it is {'a folder' if file.is_dir() else 'not a regular file'}"
-            )
-        with file.open("rb") as stream:
+        with open_file(base, path, folders) as stream:
             content = stream.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:
         raise UnreadableFile(f"{path} cannot be read: {error}") from None

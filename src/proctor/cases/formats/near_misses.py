@@ -29,10 +29,10 @@ from proctor.base.source import YAML_SUFFIXES, ending
 from proctor.cases.formats import CSV, JSON_LINES, formats, has_keys_of
 from proctor.cases.formats.table import COLUMNS, PREFIXES, separator_of
 
-DISTINCTIVE_KEYS = frozenset({"evaluators", "rerun_tools", "reexecute", "waivers", "depends_on"})
+DISTINCTIVE_KEYS = frozenset({"evaluators", "rerun_tools", "reexecute", "waivers", "allow_files_from"})
 """Keys of a suite that hardly any other kind of file has."""
 SUITE_KEYS = DISTINCTIVE_KEYS | frozenset(
-    "$schema name description agent agents arms criteria settings judge cases test_cases".split()
+    "$schema name description agent agents arms criteria settings judge depends_on cases test_cases".split()
 )
 VAGUE_KEYS = frozenset({"$schema", "name", "description", "settings", "criteria"})
 """Keys of a suite that many other files have; alone they mean nothing."""

@@ -798,6 +798,9 @@ class AgentTests(ExtensibleModel):
     author: Text | None = None
     agent: Text | dict[str, Any] | None = None
     """A reference or an address, as in any suite, instead of a description."""
+    depends_on: list[Text] | None = None
+    allow_files_from: list[Text] | None = None
+    """Two keys of Proctor's own suites, which HoloDeck does not have."""
     model: Any = None
     instructions: Any = None
     response_format: Any = None

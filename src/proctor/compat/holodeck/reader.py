@@ -210,6 +210,8 @@ class _AgentFileReader:
             format=NAME,
             warnings=tuple(document.warnings),
             extra=extensions(self._data),
+            depends_on=tuple(agent.depends_on or ()),
+            allow_files_from=tuple(agent.allow_files_from or ()),
             env_files=env_files,
             file_settings=file_settings(config, self.folder),
             verbosity="quiet" if config.quiet else "verbose" if config.verbose else "normal",

@@ -8,7 +8,7 @@ import json
 import os
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -71,6 +71,7 @@ class StoredTrial:
     agent: str
     outcome: str
     position: int
+    files_read: Mapping[str, str] = field(default_factory=dict)
 
 
 class Store:
@@ -313,13 +314,15 @@ class Store:
 
     def iterate_stored_trials(self, run: int) -> Iterator[tuple[tuple[str, str, int], StoredTrial]]:
         """The same in the order of the plan, one by one."""
-        for suite, case_id, number, no, key, agent, outcome, position in self._database.read(
-            "SELECT suite, case_id, number, no, case_key, agent, outcome, position FROM trials WHERE run = ?"
-            " ORDER BY position",
+        for suite, case_id, number, no, key, agent, outcome, position, files in self._database.read(
+            "SELECT suite, case_id, number, no, case_key, agent, outcome, position,"
+            " CASE WHEN json_valid(content) THEN json_extract(content, '$.files_read') END"
+            " FROM trials WHERE run = ? ORDER BY position",
             (run,),
         ):
             address = decode_text(suite), decode_text(case_id), number
-            yield address, StoredTrial(no, key, decode_text(agent), outcome, position)
+            files_read = json.loads(files) if files else {}
+            yield address, StoredTrial(no, key, decode_text(agent), outcome, position, files_read)
 
     def trials(self, run: int, cases: Collection[tuple[str, str]] | None = None) -> Iterator[Trial]:
         """The trials of a run in the order of its plan, read one by one; only those of `cases` (suite, id) if given."""

@@ -16,6 +16,7 @@ from proctor.agents.reply import Reply
 from proctor.base.errors import UsageError
 from proctor.base.json_data import Json, json_text, to_json
 from proctor.base.masking import is_masked, texts_in
+from proctor.cases.files.boundaries import allowed_folders
 from proctor.cases.files.digests import FileDigests
 from proctor.cases.matchers import Equals
 from proctor.cases.suite import Case, ExpectedCall, Suite, Turn, with_implied
@@ -65,7 +66,7 @@ def proposals(
     suite: Suite, trials: Iterable[Trial], run_id: str, agent: str, select: Selection
 ) -> list[ApprovalProposal]:
     """Each selected case with one of its trials, in the order of the suite."""
-    digests = FileDigests(suite.base)
+    digests = FileDigests(suite.base, allowed_folders(suite))
     trials_by_case: dict[str, list[Trial]] = {}
     for trial in trials:
         if trial.suite == suite.name:

@@ -113,6 +113,8 @@ def read_suite(document: Document, key: str) -> Suite:
         settings=read_settings(fields.inside("settings")),
         judge=_judge(fields),
         rerun_tools=_rerun_tools(fields),
+        depends_on=fields.texts("depends_on", ()),
+        allow_files_from=fields.texts("allow_files_from", ()),
         waivers=read_waivers(fields, cases) if fields.has("waivers") else (),
         cases=cases,
         path=document.path,

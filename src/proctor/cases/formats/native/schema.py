@@ -323,6 +323,14 @@ class SuiteModel(_OpenModel):
         "those marked with @proctor.tool, tools.py:TOOLS, or an object of references by tool.",
     )
     reexecute: RerunTools = Field(default=None, deprecated="Use `rerun_tools`.")
+    depends_on: list[str] | None = Field(
+        default=None,
+        description="Files that the answers depend on besides the agent's code, such as prompts/*.md. If one changes, "
+        "stored answers are not reused.",
+    )
+    allow_files_from: list[str] | None = Field(
+        default=None, description="Folders outside of the suite's own whose files cases may attach."
+    )
     evaluators: list[EvaluatorEntry] | None = Field(
         default=None, json_schema_extra=_NOT_INHERITED, description="For every case and turn that lists none."
     )

@@ -40,7 +40,10 @@ from proctor.cases.suite import (
 )
 
 _Simple: TypeAlias = Criteria | Settings | Quarantine | Waiver
-SUITE_FIELDS = ("description", "agent", "arms", "judge", "rerun_tools", "criteria", "settings", "waivers", "extra")
+SUITE_FIELDS = (
+    *("description", "agent", "arms", "judge", "rerun_tools", "depends_on", "allow_files_from"),
+    *("criteria", "settings", "waivers", "extra"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +168,8 @@ def suite_to_json(suite: Suite) -> dict[str, Json]:
         data["judge"] = suite.judge
     if suite.rerun_tools is not None:
         data["rerun_tools"] = suite.rerun_tools
+    _set_if_any(data, "depends_on", list(suite.depends_on))
+    _set_if_any(data, "allow_files_from", list(suite.allow_files_from))
     _set_if_any(data, "evaluators", write_specs(suite.evaluators, defaults=()))
     _set_if_any(data, "criteria", _non_defaults(suite.criteria, Criteria()))
     _set_if_any(data, "settings", _non_defaults(suite.settings, Settings()))
