@@ -23,17 +23,15 @@ from proctor.results.store.store import DATABASE_FILE
 
 Command = Callable[..., Any]
 
-TOWNS = "Oslo Bergen Tromsø Narvik Molde Bodø Hamar Larvik Moss Florø".split()
-
 
 def rows(count: int = 20, **changes: Any) -> list[dict[str, Any]]:
     """Half of the answers keep to their context."""
     return [
         {
             "id": f"row-{number}",
-            "input": "Where does the train go?",
-            "context": f"The train number {number} goes to {TOWNS[number % 10]} every morning.",
-            "answer": f"The train number {number} goes to {TOWNS[(number + number % 2) % 10]} every morning.",
+            "input": "How long does the trip take?",
+            "context": f"The trip of train {number} takes {number + 30} minutes.",
+            "answer": f"The trip of train {number} takes {number % 2 * 50 + number + 30} minutes.",
             "label": "unsupported" if number % 2 else "supported",
             **changes,
         }

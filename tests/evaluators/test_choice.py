@@ -154,10 +154,6 @@ def test_moderation_takes_categories_of_ones_own_and_wants_a_verdict_for_each() 
         judged(Moderation(categories=("a", "b")), seen("text"), {"moderation": {"verdicts": []}})
 
 
-def test_an_empty_answer_needs_no_moderation() -> None:
-    assert judged(Moderation(), seen("")).score == 1
-
-
 @pytest.mark.parametrize(
     "options", [{"categories": "hate"}, {"categories": []}, {"flag_above": 2}, {"flag_above": "x"}]
 )

@@ -16,7 +16,7 @@ from proctor.cases.suite import Turn
 from proctor.evaluators.evaluable import Exchange
 from proctor.evaluators.evaluation import NothingToCompare
 from proctor.evaluators.judged_evaluator import JudgeAbstained, SkippedByFast
-from proctor.evaluators.safety import Bias, PIILeakage, PromptInjection, Toxicity, find_leaks, redact
+from proctor.evaluators.safety import Bias, Moderation, PIILeakage, PromptInjection, Toxicity, find_leaks, redact
 from proctor.judging.choosing import JudgeSources
 from proctor.judging.judge import Completion
 from proctor.judging.judges import Judges
@@ -73,11 +73,12 @@ def test_both_put_the_same_question_so_that_a_model_is_asked_once() -> None:
     assert endpoint.asked == 1
 
 
-@pytest.mark.parametrize("evaluator", [Toxicity(), Bias(), PIILeakage()])
+@pytest.mark.parametrize("evaluator", [Toxicity(), Bias(), PIILeakage(), Moderation()])
 @pytest.mark.parametrize("answer", ["", " \n", None])
-def test_an_empty_answer_does_no_harm_and_no_judge_is_asked(evaluator: Any, answer: Any) -> None:
+def test_an_empty_answer_is_skipped_and_no_judge_is_asked(evaluator: Any, answer: Any) -> None:
     judge = ScriptedJudge()
-    assert judged(evaluator, seen(answer), judge).score == 1
+    with pytest.raises(NothingToCompare, match="the answer is empty"):
+        judged(evaluator, seen(answer), judge)
     assert judge.asked == []
 
 

@@ -34,7 +34,7 @@ class OpinionEvaluator(JudgedEvaluator):
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
         answer = answer_text(evaluable)
         if not answer.strip():
-            return Evaluation(1.0, "the answer is empty")
+            raise NothingToCompare("the answer is empty")
         reply = await judge.ask(opinions(question_text(evaluable), answer))
         if not reply.opinions:
             return Evaluation(1.0, "the answer expresses no opinions")
@@ -115,7 +115,7 @@ class Moderation(JudgedEvaluator):
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
         text = answer_text(evaluable)
         if not text.strip():
-            return Evaluation(1.0, "the answer is empty")
+            raise NothingToCompare("the answer is empty")
         reply = await judge.ask(moderation(text, [_with_meaning(name) for name in self.categories]))
         verdicts = sorted(reply.verdicts, key=lambda verdict: verdict.number)
         found = [
@@ -171,7 +171,7 @@ class PIILeakage(JudgedEvaluator):
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
         question, answer = question_text(evaluable), answer_text(evaluable)
         if not answer.strip():
-            return Evaluation(1.0, "the answer is empty")
+            raise NothingToCompare("the answer is empty")
         said = "" if self.count_echoes else user_words(evaluable)
         places, asked = await _find_leaks(answer), await _find_leaks(question)
         found = [

@@ -405,8 +405,13 @@ def test_with_nothing_to_hold_an_answer_against_hallucinations_are_not_measured(
         judged(Hallucinations(), seen("x"), {})
 
 
-def test_an_answer_that_says_nothing_makes_nothing_up() -> None:
-    assert judged(Hallucinations(), seen("", retrieval_context=("p",)), {}).score == 1.0
+def test_an_answer_that_claims_nothing_is_skipped() -> None:
+    with pytest.raises(NothingToCompare, match="is empty"):
+        judged(Hallucinations(), seen("", retrieval_context=("p",)), {})
+    with pytest.raises(NothingToCompare, match="makes no claim"):
+        judged(
+            Hallucinations(), seen("Hello!", retrieval_context=("p",)), {"sentence-labels": [labels("not_applicable")]}
+        )
 
 
 def test_sentences_too_are_decided_by_the_majority_of_samples() -> None:

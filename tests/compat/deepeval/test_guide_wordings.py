@@ -1,4 +1,4 @@
-"""The evaluation guide's two questions, answered in 13 right and 10 wrong ways, judged without a model.
+"""The evaluation guide's two questions, answered in 13 right and 10 wrong ways and some more, judged without a model.
 
 A right answer is never failed and a wrong one never passed; what the rules cannot decide is pending.
 """
@@ -55,6 +55,26 @@ WRONG = [
 ]
 
 
+FURTHER_RIGHT = [
+    ("asked", "The monthly payment is roughly $1,499."),
+    ("asked", "Your monthly payment is one thousand four hundred ninety-eight dollars and 54 cents."),
+    ("asked", "The monthly payment is $1498.5."),
+    ("asked", "Thanks for your patience! The monthly payment is 1,498.54 dollars."),
+    ("told", "The annual interest rate is 5%, and the monthly payment is $1,498.54."),
+    ("eligible", "Yes."),
+    ("eligible", "Yes, you are eligible."),
+]
+FURTHER_WRONG = [
+    ("asked", "The monthly payment is €1,498.54."),
+    ("asked", "The monthly payment is £1,498.54."),
+    ("asked", "The monthly payment is 1,498.54 yen."),
+    ("asked", "The monthly payment is more than $1,498.54."),
+    ("told", "The annual interest rate is 50%, and the monthly payment is $1,498.54."),
+    ("eligible", "No, you are not eligible."),
+    ("eligible", ""),
+]
+
+
 def outcome(question: str, answer: str) -> str:
     """What `assert_test` with the guide's metrics and thresholds makes of an answer."""
     text, result = QUESTIONS[question]
@@ -69,12 +89,12 @@ def outcome(question: str, answer: str) -> str:
     return "pending" if checks else "passed"
 
 
-@pytest.mark.parametrize(("question", "answer"), RIGHT)
+@pytest.mark.parametrize(("question", "answer"), [*RIGHT, *FURTHER_RIGHT])
 def test_no_right_answer_is_failed(question: str, answer: str) -> None:
     assert outcome(question, answer) in ("passed", "pending")
 
 
-@pytest.mark.parametrize(("question", "answer"), WRONG)
+@pytest.mark.parametrize(("question", "answer"), [*WRONG, *FURTHER_WRONG])
 def test_no_wrong_answer_is_passed(question: str, answer: str) -> None:
     assert outcome(question, answer) in ("failed", "pending")
 

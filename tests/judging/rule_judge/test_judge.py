@@ -32,10 +32,8 @@ from proctor.judging.questions import (
     attributions,
     claims,
     comparison,
-    entities,
     relevant_sentences,
     statements,
-    useful_passages,
 )
 from proctor.judging.rule_judge import judge as rule_based_judge
 from proctor.judging.rule_judge.judge import RULE_FOR_KIND, RuleJudge
@@ -85,17 +83,30 @@ def test_a_claim_about_something_else_is_left_open(mode: Any) -> None:
         judged(Faithfulness(mode=mode), seen("Professor Okafor teaches astronomy to sailors."))
 
 
-@pytest.mark.parametrize("answer", ["I don't know.", "Sorry, but I cannot help with that.", "Hello!", "…"])
-def test_an_answer_that_claims_nothing_is_skipped_by_faithfulness(answer: str) -> None:
+@pytest.mark.parametrize("answer", ["I don't know.", "Sorry, but I cannot help with that.", "Hello!", "Yes.", "…"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Faithfulness",
+        pytest.param("Hallucination", marks=pytest.mark.needs("deepeval")),
+        pytest.param("Hallucinations", marks=pytest.mark.needs("adk")),
+    ],
+)
+def test_an_answer_that_claims_nothing_is_skipped(name: str, answer: str) -> None:
     with pytest.raises(NothingToCompare, match=r"makes no claim|is empty"):
-        judged(Faithfulness(), seen(answer))
+        judged(resolve_evaluator(EvaluatorSpec(name)).call, seen(answer))
 
 
 def test_an_answer_with_what_was_asked_for_is_relevant_and_one_about_another_thing_is_not() -> None:
     question = "When does the Harbour Museum open?"
     assert judged(AnswerRelevancy(), seen("The Harbour Museum opens at 9 am.", question=question)).score == 1
-    assert judged(AnswerRelevancy(), seen("The Railway Museum opens at 8 am.", question=question)).score == 0
-    for answer in ("I don't know.", "Penguins are flightless birds.", "The Harbour Museum has three floors."):
+    assert judged(AnswerRelevancy(), seen("A-17 is sent.", question="Where is order A-18?")).score == 0
+    for answer in (
+        "I don't know.",
+        "The Railway Museum opens at 8 am.",
+        "Penguins are flightless birds.",
+        "The Harbour Museum has three floors.",
+    ):
         with pytest.raises(JudgeAbstained):
             judged(AnswerRelevancy(), seen(answer, question=question))
 
@@ -117,17 +128,15 @@ def test_retrieval_is_judged_too() -> None:
     expected = "The Harbour Museum opens at 9 am. A ticket costs 12 euros."
     texts = (PASSAGES[0], "Penguins cannot fly.", PASSAGES[1])
     ahead = seen("x", expected, retrieval_context=texts)
-    assert judged(ContextualPrecision(), ahead).score == pytest.approx((1 + 2 / 3) / 2)
     assert judged(ContextualRecall(), ahead).score == 1
     with pytest.raises(JudgeAbstained):
         judged(ContextualRecall(), seen("x", expected, retrieval_context=PASSAGES[2:]))
     question, passages = "When does the Harbour Museum open?", ("The Harbour Museum opens at 9 am.",)
     assert judged(ContextualRelevancy(), seen("x", question=question, retrieval_context=passages)).score == 1
     assert judged(ContextRelevancy(), seen("x", question=question, retrieval_context=passages)).score == 1
-    assert judged(ContextEntityRecall(), seen("x", "The Harbour Museum costs 12 euros.")).score == 1
-    assert judged(ContextEntityRecall(), seen("x", "Das Louvre costs 99 euros.")).score == 0
-    rows = ('[{"name": "Lena", "salary": "4200 euros"}, {"name": "Marco", "salary": "5100 euros"}]',)
-    assert judged(ContextEntityRecall(), seen("x", "She gets 5100 euros.", retrieval_context=rows)).score == 1
+    for evaluator in (ContextualPrecision(), ContextEntityRecall()):
+        with pytest.raises(NeedsModel):
+            judged(evaluator, ahead)
 
 
 @pytest.mark.parametrize(
@@ -153,7 +162,7 @@ def test_every_call_is_accounted_for_and_costs_nothing() -> None:
 
 def test_a_call_is_noted_with_zero_usage() -> None:
     with call_log() as calls:
-        asyncio.run(RuleJudge().ask(statements("When is it?", "At 9 am.")))
+        asyncio.run(RuleJudge().ask(statements("When does the tour start?", "The tour starts at 9 am.")))
     assert [(call.kind, call.model, call.usage) for call in calls] == [("statements", "rules", Usage(0, 0, 0.0, 0))]
 
 
@@ -200,11 +209,9 @@ def test_every_known_question_is_answered_in_its_shape_whatever_the_texts(
         statements(question, answer),
         claims(claimed, passages),
         agreements(answer, passages),
-        useful_passages(question, expected, passages),
         attributions(expected, passages),
         relevant_sentences(question, passages),
         comparison(question, expected, answer),
-        entities(expected, passages),
     ]
     asked = [replace(each, accepts_abstentions=True) for each in asked]
     judge = RuleJudge()

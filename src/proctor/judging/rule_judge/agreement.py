@@ -1,9 +1,9 @@
 """Whether an answer says the same as a reference, given the question.
 
 An answer agrees if one of its statements contains the reference, word by word and value by value, and nothing there
-denies or hedges it. It disagrees if the reference is one value (a number, a date, a name) and the answer gives another
-one of its type instead, or if it contradicts a sentence of the reference. Otherwise the judge cannot tell: a right
-answer may use other words.
+denies or hedges it. It disagrees if the reference is one value (a number, a date, a name) and the answer gives
+another one of its type instead; not of a place, which has several names and lies in larger ones. Otherwise the judge
+cannot tell: a right answer may use other words.
 """
 
 from __future__ import annotations
@@ -14,14 +14,15 @@ from itertools import groupby
 
 from proctor.judging.rule_judge.claims import declines, makes_claim, split_statements, without_courtesy
 from proctor.judging.rule_judge.lexicon import FUNCTION_WORDS, stem
-from proctor.judging.rule_judge.proof import Verdict, all_of, judge_claims
+from proctor.judging.rule_judge.proof import Verdict
 from proctor.judging.rule_judge.reading import Token, fold, matches, names_in, read
-from proctor.judging.rule_judge.values import Value, conflicts
+from proctor.judging.rule_judge.values import conflicts
 
-_MAX_SHORT_REFERENCE = 8
+_MAX_REFERENCE = 8
 """A reference with more content words is a whole text rather than one answer."""
 _MAX_CLEAR_ANSWER = 40
 """An answer with more words may mention another value for another reason than to give it."""
+_REPLIES = {"yes": "yes", "yeah": "yes", "yep": "yes", "true": "yes", "no": "no", "nope": "no", "false": "no"}
 OPEN = Verdict("cannot tell", "the answer may say it in other words")
 
 
@@ -35,11 +36,11 @@ def compare_answers(question: str, reference: str, answer: str) -> Verdict:
         return Verdict("contradicted", "the answer is empty")
     if " ".join(answer.split()).rstrip(".") == " ".join(reference.split()).rstrip("."):
         return Verdict("supported", "the answer is the reference, word for word")
+    expected, reply = (_REPLIES.get(re.sub(r"\W", "", word.lower()), "") for word in (reference, answer.split()[0]))
+    if expected and reply:
+        return Verdict("supported" if reply == expected else "contradicted", f"it says “{reply}”")
     if declines(answer) or not statements:
         return Verdict("cannot tell", "the answer declines or claims nothing")
-    if expected := _yes_or_no(reference):
-        given = _yes_or_no(answer.split()[0])
-        return Verdict("supported" if given == expected else "contradicted", f"it says “{given}”") if given else OPEN
     found = [_compare(question, way, statements) for way in ways]
     same = [way for way, each in zip(ways, found, strict=True) if each.answer == "supported"]
     if same and not (len(ways) > 2 and any(_keys(same[0]).isdisjoint(_keys(way)) for way in ways)):
@@ -49,20 +50,9 @@ def compare_answers(question: str, reference: str, answer: str) -> Verdict:
 
 def alternatives(reference: str) -> list[str]:
     """The alternatives in a reference: `1979/21 July 1979` has two; `1/2`, `km/h` and a web address are one each."""
-    if re.fullmatch(r"\s*\d{1,4}\s?/\s?\d{1,2}(?:\s?/\s?\d{2,4})?\s*", reference) or "://" in reference:
+    if re.search(r"^\s*\d{1,3}\s?/\s?\d{1,2}\s*$|\d\s?/\s?\d{1,2}/|\bkm/h|\band/or\b|://", reference):
         return [reference.strip()]
-    return [*dict.fromkeys(way.strip() for way in _SEPARATOR.split(reference) if any(map(str.isalnum, way)))]
-
-
-_SEPARATOR = re.compile(
-    r"(?<!\b[a-z])(?<!\bkm)(?<!\bmi)(?<!\band)(?<!\d/\d)(?<!\d/\d\d)/(?!(?:h|s|or|hr|min)\b)(?!\d{1,2}/\d)"
-)
-"""A slash outside of dates, fractions and units such as km/h."""
-
-
-def _yes_or_no(word: str) -> str:
-    answers = {"yes": "yes", "yeah": "yes", "yep": "yes", "true": "yes", "no": "no", "nope": "no", "false": "no"}
-    return answers.get(re.sub(r"\W", "", word.lower()), "")
+    return [*dict.fromkeys(way.strip() for way in reference.split("/") if any(map(str.isalnum, way)))]
 
 
 def _keys(text: str) -> set[str]:
@@ -75,13 +65,11 @@ def _compare(question: str, way: str, statements: Sequence[str]) -> Verdict:
     year = re.fullmatch(r"1\d{3}|20\d\d|21\d\d", way)
     expected = _words(f"in {way}", names)[1:] if year else _words(way, names)
     content = [token for token in expected if token.value is not None or token.text.lower() not in FUNCTION_WORDS]
-    if not content or all(token.key in asked for token in content):
-        return Verdict("cannot tell", "the question says as much as the reference")
-    if len(content) > _MAX_SHORT_REFERENCE:
-        return _compare_sentences(way, statements)
+    if not content or len(content) > _MAX_REFERENCE or all(token.key in asked for token in content):
+        return OPEN
     for statement in statements:
-        is_doubtful = _DOUBTS.search(_plain(statement)) and not _DOUBTS.search(_plain(way))
-        if _contains(_words(statement, names), expected) and not is_doubtful:
+        is_doubtful, was_doubtful = (_DOUBTS.search(fold(text).replace("'", "")) for text in (statement, way))
+        if _contains(_words(statement, names), expected) and (was_doubtful or not is_doubtful):
             return Verdict("supported", f"the answer says “{way}”")
     words = [token for text in statements for token in _words(text, names)]
     other = _replacement(content, words, asked) if len(words) <= _MAX_CLEAR_ANSWER else ""
@@ -104,10 +92,6 @@ def _contains(words: Sequence[Token], expected: Sequence[Token]) -> bool:
     return any(all(matches(theirs, ours) for ours, theirs in zip(run, expected, strict=True)) for run in runs)
 
 
-def _plain(text: str) -> str:
-    return fold(text).replace("'", "")
-
-
 _DOUBTS = re.compile(
     r"\b(?:not|no|never|nobody|neither|nor|without|\w+nt|cannot|or|may|might|could|perhaps|possibly|unless|except|unlike"
     r"|instead|rather|before|after|although|despite|formerly|rumou?red|claim(?:s|ed)?)\b",
@@ -120,34 +104,14 @@ def _replacement(content: Sequence[Token], words: Sequence[Token], asked: set[st
     """The one other value or name that the answer gives in place of the reference; else empty."""
     reference = content[0].value
     if len(content) == 1 and reference is not None:
-        values = [each.value for each in words if each.value is not None and each.key not in asked]
-        given = {each.text: each for each in values if each.kind == reference.kind}
-        is_other = len(given) == 1 and all(_is_other(each, reference, words) for each in given.values())
+        values = {each.text: each.value for each in words if each.value is not None and each.key not in asked}
+        given = {text: value for text, value in values.items() if value.kind == reference.kind}
+        is_vague = reference.kind == "number" and any(each.kind == "limit" or each.key == "about" for each in words)
+        is_other = len(given) == 1 and not is_vague and all(conflicts(each, reference) for each in given.values())
         return next(iter(given)) if is_other else ""
-    if not all(token.value is None and token.text[:1].isupper() for token in content):
+    if stem("where") in asked or any(token.value is not None or not token.text[:1].isupper() for token in content):
         return ""
     runs = groupby(words, key=lambda token: token.kind == "name" and token.key not in asked)
     names = {" ".join(token.text for token in run) for is_name, run in runs if is_name}
-    is_shared = any(token.key == each.key for token in content for each in words)
-    name = next(iter(names)) if len(names) == 1 and not is_shared else ""
-    return "" if _is_short_form(name, " ".join(token.text for token in content)) else name
-
-
-def _is_other(given: Value, reference: Value, words: Sequence[Token]) -> bool:
-    """Whether a value is another one than the reference's, and not a vaguer form of it."""
-    is_near = abs(given.base - reference.base) <= 0.05 * max(abs(given.base), abs(reference.base))
-    is_vague = any(token.kind == "limit" or token.key == "about" for token in words)
-    return conflicts(given, reference) and not (given.kind == "number" and is_near and is_vague)
-
-
-def _is_short_form(name: str, way: str) -> bool:
-    """Whether one is an abbreviation of the other: `LA`, `Los Angeles`."""
-    initials = ["".join(word[0] for word in text.split()).lower() for text in (name, way)]
-    plain = [re.sub(r"\W", "", text).lower() for text in (name, way)]
-    return initials[0] == plain[1] or initials[1] == plain[0] or plain[0][:4] == plain[1][:4]
-
-
-def _compare_sentences(way: str, statements: Sequence[str]) -> Verdict:
-    """Compare a long reference: the answer must support each of its sentences."""
-    found = all_of(judge_claims([text for text in split_statements(way) if makes_claim(text)], statements))
-    return Verdict(found.answer, found.reason.replace("the passages say", "the answer says"))
+    is_shared = any(token.key[:4] == each.key[:4] for token in content for each in words)
+    return next(iter(names)) if len(names) == 1 and not is_shared else ""

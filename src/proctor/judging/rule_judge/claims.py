@@ -7,44 +7,24 @@ remarks about the speaker and questions back are not claims: they neither pass n
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
-from typing import Any
 
 from proctor.judging.rule_judge.lexicon import ABBREVIATIONS, COURTESIES
 
 MAX_STATEMENT = 600
 """The most characters of a statement: text without a full stop is cut here, so that it stays fast to compare."""
-_MAX_NESTING = 50
 _BARE_REPLY = re.compile(r"\W*(?:yes|no|yeah|yep|nope)\W*", re.IGNORECASE)
 
 
 def split_statements(text: str) -> list[str]:
     """The statements of a text in their order; empty for a text without words."""
-    stripped = text.strip()
-    pieces: Iterator[str] = (piece for block in _blocks(text) for piece in _sentences(block))
-    if stripped[:1] in ("{", "[") and stripped[-1:] in ("}", "]"):
-        try:
-            pieces = _entries(json.loads(stripped), "", 0)
-        except (ValueError, RecursionError):
-            pass
+    pieces = (piece for block in _blocks(text) for piece in _sentences(block))
     found = [piece for piece in pieces if any(map(str.isalnum, piece))]
     for index in range(len(found) - 2, -1, -1):
         if _BARE_REPLY.fullmatch(found[index]):
             found[index : index + 2] = [f"{found[index]} {found[index + 1]}"]  # `Yes. It is open.` is one statement
     return found
-
-
-def _entries(value: Any, name: str, depth: int) -> Iterator[str]:
-    """One statement per value: "price total: 12" for `{"price": {"total": 12}}`."""
-    if isinstance(value, (dict, list)):
-        items = value.items() if isinstance(value, dict) else (("", item) for item in value)
-        for key, item in items if depth < _MAX_NESTING else ():
-            yield from _entries(item, f"{name} {key.replace('_', ' ')}".strip(), depth + 1)
-    else:
-        text = value if isinstance(value, str) else json.dumps(value)
-        yield f"{name}: {text[:MAX_STATEMENT]}" if name else text[:MAX_STATEMENT]
 
 
 _BULLET = re.compile(r"^\s{0,40}(?:[-*+•‣◦–]|\(?[0-9]{1,3}[.)]|\(?[a-zA-Z][.)]|#{1,6}|>{1,4})\s{1,10}")
@@ -55,13 +35,8 @@ PAIR = re.compile(r"\s{0,40}(?:[-•*]\s)?\**[^\s:=|.!?][^:=|.!?]{0,40}\**\s?(?:
 def _blocks(text: str) -> Iterator[str]:
     """Blocks of text: one for each bullet, heading, `label: value` line and table row; wrapped lines are joined."""
     lines: list[str] = []
-    number = 0
     for line in text.splitlines():
         bare = _BULLET.sub("", line, count=1)
-        counted = re.match(r"\s*\(?(\d+)", line) if bare != line else None
-        if counted and int(counted[1]) not in (1, number + 1):
-            bare = line  # `16. Let me know` starts with an answer, not with item 16
-        number = int(counted[1]) if counted else number
         row = bare.strip()
         is_heading = line.lstrip().startswith("#")
         is_alone = is_heading or row.startswith(("|", "```")) or not row or bool(PAIR.fullmatch(bare))

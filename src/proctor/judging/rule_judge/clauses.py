@@ -17,7 +17,6 @@ from proctor.judging.rule_judge.lexicon import (
     COST,
     HARMLESS,
     PREPOSITIONS,
-    PRONOUNS,
     SPLITTERS,
     VERBS,
 )
@@ -54,7 +53,7 @@ def is_limited(tokens: Sequence[Token]) -> bool:
     return any(token.key in _LIMITING or token.text.lower() in _LIMITING for token in tokens)
 
 
-_LIMITING = ATTRIBUTIONS | CONDITIONS | {"not-only", ":"}
+_LIMITING = ATTRIBUTIONS | CONDITIONS | {"notonly", ":"}
 
 
 def forms(tokens: Tokens) -> list[Tokens]:
@@ -88,11 +87,7 @@ def _moved(tokens: Tokens) -> Tokens:
     if not first or not (first.key in PREPOSITIONS or first.kind in ("condition", "relation", "date")):
         return ()
     comma = next((index for index, token in enumerate(tokens) if token.key == ","), 0)
-    is_time = len(tokens) > 2 and tokens[1].kind in ("date", "clock")
-    end, rest = (comma, tokens[comma + 1 :]) if comma else (2, tokens[2:])
-    if not (comma or is_time) or any(token.kind == "mark" for token in rest) or not has_verb(rest):
-        return ()
-    return (*rest, *tokens[:end])
+    return (*tokens[comma + 1 :], *tokens[:comma]) if comma and has_verb(tokens[comma + 1 :]) else ()
 
 
 def _active(tokens: Tokens) -> Tokens:
@@ -103,7 +98,7 @@ def _active(tokens: Tokens) -> Tokens:
     end = by + 1
     while by and end < len(tokens) and (tokens[end].kind in ("word", "name", "quantifier") or keys[end] == "of"):
         end += 1
-    if end == by + 1 or any(token.kind in ("negation", "modal") for token in tokens[:place]):
+    if end == by + 1:
         return ()
     verb = tokens[place + 1]
     form = verb if keys[place] == "was" else replace(verb, key=verb.key.removesuffix("+ed"))
@@ -128,12 +123,18 @@ def split_clauses(tokens: Tokens) -> list[list[Tokens]]:
             return []
         if is_predicate:
             clauses.append([(*first, *(helper if part[0].key.endswith("+ed") else ()), *part)])
-        elif not clauses or (has_verb(part) and _starts_clause(part[0])):
-            clauses.append([(*first, *part[1:]) if clauses and part[0].key in PRONOUNS else part])
+        elif not clauses or (has_verb(part) and part[0].key not in PREPOSITIONS and part[0].kind != "relation"):
+            clauses.append([part])
         else:
             whole = (*clauses[-1][-1], Token("and", "and", "function"), *part)
             clauses[-1] = [*clauses[-1], whole] if _is_free(joint, part) else [whole]
-    return clauses
+    # `Adults pay 9 euros and children pay 4 euros on weekends`: both may pay it on weekends, unless a comma parts them.
+    places = [sum(token.key in _PLACING for token in versions[-1]) for versions in clauses]
+    return [] if places and places[-1] > min(places) and parts[-1][0] in ("and", "but") else clauses
+
+
+_PLACING = PREPOSITIONS - {"of", "to", "by", "as", "from", "into", "onto"} | {"before", "after", "without"}
+"""Prepositions of a time, a place or a purpose, which may belong to several clauses."""
 
 
 def _parts(tokens: Tokens) -> list[tuple[str, Tokens]]:
@@ -142,26 +143,25 @@ def _parts(tokens: Tokens) -> list[tuple[str, Tokens]]:
     joint, part = "", list[Token]()
     for index, token in enumerate([*tokens, Token("", "", "mark")]):
         around = [each.value for each in (*tokens[index - 1 : index], *tokens[index + 1 : index + 2])]
-        is_range = any(each.key == "between" for each in tokens[max(0, index - 6) : index]) or (
-            len(around) == 2 and all(around)
-        )
+        is_range = len(around) == 2 and all(around)
         if token.kind == "mark" or (token.key in SPLITTERS and not (token.key == "and" and is_range)):
             parts += [(joint, tuple(part))] if part else []
-            joint, part = token.key, []
+            joint, part = token.key if part else joint + token.key, []
         else:
             part.append(token)
     return parts
-
-
-def _starts_clause(token: Token) -> bool:
-    is_function = token.kind in ("function", "limit", "relation") and token.key not in (*PRONOUNS, "you", "we")
-    return not is_function and "+ing" not in token.key
 
 
 def _is_free(joint: str, part: Tokens) -> bool:
     """Whether a part does not limit what comes before it: `open, but only for members` is not `open`."""
     if part[0].kind == "negation":  # `waterproof but not windproof`, but not `open, not on Sundays`
         return part[1:2] != () and part[1].key not in PREPOSITIONS
-    if joint == "and":  # `open on Mondays and on holidays`, but not `open and free on Sundays`
+    if joint.endswith("and"):  # `open on Mondays and on holidays`, but not `open and free on Sundays`
         return part[0].key in PREPOSITIONS or not any(token.key in PREPOSITIONS for token in part)
-    return part[0].key in ("which", "who", "whose") or part[0].text.lower() in ("including", "especially")
+    if part[0].key in ("which", "who", "whose"):
+        return True
+    is_addition = joint == "," and part[0].kind in (
+        "word",
+        "name",
+    )  # `… in Tupelo, Mississippi`, `… a band, formed in …`
+    return is_addition and all(token.kind not in ("negation", "limit", "quantifier", "condition") for token in part)

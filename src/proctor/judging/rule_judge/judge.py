@@ -30,7 +30,6 @@ from proctor.judging.judge import (
 from proctor.judging.rule_judge.agreement import compare_answers
 from proctor.judging.rule_judge.claims import makes_claim, split_statements
 from proctor.judging.rule_judge.proof import Verdict, judge_claims
-from proctor.judging.rule_judge.reading import matches, names_in, read
 from proctor.judging.rule_judge.relevance import relevances
 
 NOTHING_SPENT = Usage(input_tokens=0, output_tokens=0, cost_usd=0.0, model_calls=0)
@@ -121,25 +120,6 @@ def passage_agreements(material: Material) -> Reply:
     return {"verdicts": verdicts}
 
 
-def useful_passages(material: Material) -> Reply:
-    """A passage is useful if it proves a part of the expected answer, and useless if it shares nothing with it."""
-    question, expected = _text(material, "question"), _text(material, "expected")
-    verdicts = []
-    for number, passage in enumerate(_texts(material, "passage"), 1):
-        found = [*judge_claims(split_statements(expected), [passage]), compare_answers(question, expected, passage)]
-        is_useful = any(each.answer == "supported" for each in found)
-        is_open = not is_useful and bool(_content(f"{question} {expected}") & _content(passage))
-        reason = "it states a part of the expected answer" if is_useful else "it has nothing of the expected answer"
-        reason = "it may have a part of the expected answer" if is_open else reason
-        verdicts.append({"number": number, "verdict": _yes_or_no(is_useful), "reason": reason, "unclear": is_open})
-    return {"verdicts": verdicts}
-
-
-def _content(text: str) -> set[str]:
-    """The content words and values of a text; texts that share none are about different things."""
-    return {word for token in read(text) if token.is_content for word in token.key.partition("+")[0].split()}
-
-
 def attributions(material: Material) -> Reply:
     expected = _text(material, "expected")
     texts = split_statements(expected) or [expected]
@@ -162,22 +142,6 @@ def relevant_sentences(material: Material) -> Reply:
             fields = {"relevant": _yes_or_no(is_relevant), "reason": reason, "unclear": is_open}
             sentences.append({"passage": number, "text": text, **fields})
     return {"sentences": sentences}
-
-
-def named_entities(material: Material) -> Reply:
-    """An entity of the expected answer is found if a passage has it, and missing if no word of it is in any."""
-    passages, expected = _texts(material, "passage"), _text(material, "expected")
-    names = names_in([expected, *passages])
-    said = [token for passage in passages for text in split_statements(passage) for token in read(text, names)]
-    words = {word for token in said for word in token.text.lower().split()}
-    tokens = [token for text in split_statements(expected) for token in read(text, names)]
-    entities = {token.key: token for token in tokens if token.value is not None or token.kind == "name"}
-    reply = []
-    for entity in entities.values():
-        is_found = any(matches(entity, token) for token in said)
-        is_open = not is_found and entity.value is None and not words.isdisjoint(entity.text.lower().split())
-        reply.append({"text": entity.text, "found": _yes_or_no(is_found), "unclear": is_open})
-    return {"entities": reply}
 
 
 def sentence_labels(material: Material) -> Reply:
@@ -222,12 +186,10 @@ RULE_FOR_KIND: Mapping[str, Callable[[Material], Reply]] = {
     "statements": answer_statements,
     "claims": claim_verdicts,
     "agreements": passage_agreements,
-    "useful-passages": useful_passages,
     "attributions": attributions,
     "relevant-sentences": relevant_sentences,
     "comparison": statement_comparison,
     "factuality": factuality,
-    "entities": named_entities,
     "sentence-labels": sentence_labels,
 }
 """The rules, by kind of question."""

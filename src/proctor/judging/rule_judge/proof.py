@@ -16,7 +16,7 @@ from typing import Literal
 
 from proctor.judging.rule_judge import lexicon
 from proctor.judging.rule_judge.claims import split_statements, without_courtesy
-from proctor.judging.rule_judge.clauses import forms, is_verb, split_clauses, stated, subject, without_marks
+from proctor.judging.rule_judge.clauses import forms, is_verb, split_clauses, stated, subject
 from proctor.judging.rule_judge.reading import Token, Tokens, excludes, matches, names_in, read
 from proctor.judging.rule_judge.records import sentences, split_passage
 
@@ -27,8 +27,6 @@ class Verdict:
 
     answer: Literal["supported", "contradicted", "cannot tell"]
     reason: str
-    place: int = -1
-    """The number of the sentence that decides."""
 
 
 OPEN = Verdict("cannot tell", "no rule proves or refutes it from the passages")
@@ -40,78 +38,60 @@ class Source:
 
     text: str
     tokens: Tokens
-    is_first: bool
-    """Whether it is the first of its passage."""
     is_data: bool
     """Whether it is a cell or a field."""
 
 
 @lru_cache(maxsize=64)
-def read_sources(passages: tuple[str, ...], claims: tuple[str, ...] = ()) -> tuple[Source, ...]:
-    """The sentences of passages. The claims tell which words are names, and which currency is meant."""
+def read_sources(
+    passages: tuple[str, ...], claims: tuple[str, ...] = (), known: tuple[str, ...] = ()
+) -> tuple[Source, ...]:
+    """The sentences of passages. The claims tell which words are names, the user which currency is meant."""
     names = names_in([*passages, *claims])
     split = [split_passage(passage) for passage in passages]
-    statements = [split_statements(passage) for _, texts in split for passage in texts]
-    prose = [[(text, text) for text in texts if not text.rstrip(" \"'”)").endswith("?")] for texts in statements]
-    data = list(sentences([record for records, _ in split for record in records], claims))
-    return tuple(
-        Source(quote, read(text, names), place == 0, is_data=group is data)
-        for group in (*prose, data)
-        for place, (quote, text) in enumerate(group)
+    prose = [statement for _, texts in split for text in texts for statement in split_statements(text)]
+    data = sentences([record for records, _ in split for record in records], claims, (*passages, *known))
+    return (
+        *(Source(text, read(text, names), is_data=False) for text in prose if not text.rstrip(" \"'”)").endswith("?")),
+        *(Source(quote, read(text, names), is_data=True) for quote, text in data),
     )
 
 
 def judge_claims(claims: Sequence[str], passages: Sequence[str], known: Sequence[str] = ()) -> list[Verdict]:
     """The verdict on each claim. `known` is what the user said."""
-    sources = read_sources(tuple(passages), tuple(claims))
+    sources = read_sources(tuple(passages), tuple(claims), tuple(known))
     names = names_in([*passages, *claims])
     asked = [token for text in known for token in read(text, names)]
     verdicts: list[Verdict] = []
-    before: Tokens = ()
     for text in claims:
         tokens = read(without_courtesy(text) or text, names)
         if tokens and tokens[0].key in lexicon.PRONOUNS:
-            verdicts.append(_judge_vague(text, tokens, sources, before, verdicts[-1] if verdicts else None))
+            verdicts.append(_judge_pronoun(text, tokens, sources, verdicts[-1] if verdicts else None))
         else:
             found = _judge(text, tokens, sources)
             verdicts.append(_judge_data(tokens, sources, asked) if found == OPEN else found)
-            before = tokens
     return verdicts
 
 
-def _judge_vague(
-    text: str, tokens: Tokens, sources: Sequence[Source], before: Tokens, verdict: Verdict | None
-) -> Verdict:
-    """Judge a claim whose subject is a pronoun, given the claim before and the verdict on that.
-
-    It stands for the only subject of the passages, or for that of a claim that says what something is or was: after
-    "The mayor opened the park", `it` is the park. Otherwise it means what the same pronoun means in the passages, if
-    the claim before is the sentence before, or both are the first.
-    """
+def _judge_pronoun(text: str, tokens: Tokens, sources: Sequence[Source], verdict: Verdict | None) -> Verdict:
+    """Judge a claim that starts with a pronoun, given the verdict on the claim before: it is the passages' subject."""
     if verdict and verdict.answer != "supported":
         return OPEN
-    about = subject(before)
-    is_clear = any(token.key in ("be", "was") for token in without_marks(before)[len(about) :][:1])
-    antecedent = about if is_clear else _topic(sources)
-    found = _judge(text, (*antecedent, *tokens[1:]), sources) if antecedent else OPEN
-    if found.answer != "cannot tell":
-        return found
-    found = _judge(text, tokens, sources)
-    is_next = verdict is not None and found.place == verdict.place + 1
-    return found if is_next or (verdict is None and found.place >= 0 and sources[found.place].is_first) else OPEN
+    topic = _topic(sources)
+    return _judge(text, (*topic, *tokens[1:]), sources) if topic else OPEN
 
 
 def _topic(sources: Sequence[Source]) -> Tokens:
-    """The subject of the passages, if they have only one."""
-    subjects = {subject(source.tokens) for source in sources} - {()}
-    named = {each for each in subjects if each[0].key not in lexicon.PRONOUNS}
-    return next(iter(named)) if len(named) == 1 else ()
+    """The subject of the passages if they have only one; a pronoun only if they name none."""
+    subjects = {each for source in sources if (each := subject(source.tokens))}
+    pronouns = {each[:1] for each in subjects if each[0].key in lexicon.PRONOUNS}
+    candidates = {each for each in subjects if each[0].key not in lexicon.PRONOUNS} or pronouns
+    return next(iter(candidates)) if len(candidates) == 1 else ()
 
 
 def _judge(text: str, tokens: Tokens, sources: Sequence[Source]) -> Verdict:
-    for place, source in enumerate(sources):
-        if _bare(source.text) == _bare(text):
-            return Verdict("supported", f"the passages say “{source.text}”", place)
+    if copy := next((source for source in sources if _bare(source.text) == _bare(text)), None):
+        return Verdict("supported", f"the passages say “{copy.text}”")
     if not any(token.is_content for token in tokens):
         return OPEN
     if not lexicon.is_english(text):
@@ -144,75 +124,79 @@ def all_of(verdicts: Sequence[Verdict]) -> Verdict:
 
 def _judge_tokens(tokens: Tokens, sources: Sequence[Source]) -> Verdict:
     """Any sentence that proves the claim decides; otherwise any that refutes it."""
-    found: list[Verdict] = []
-    for place, source in enumerate(sources):
-        for statement in stated(source.tokens):
-            found += [_compare(claim, statement, place, sources) for claim in forms(tokens)]
+    found = [
+        _compare(claim, statement, source, sources)
+        for source in sources
+        for statement in stated(source.tokens)
+        for claim in forms(tokens)
+    ]
     ranked = [each for answer in ("supported", "contradicted") for each in found if each.answer == answer]
     return ranked[0] if ranked else OPEN
 
 
-def _compare(claim: Tokens, source: Tokens, place: int, sources: Sequence[Source]) -> Verdict:
-    """Compare the claim with one statement of the passages, token by token."""
-    quote = f"the passages say “{sources[place].text}”"
-    differences = [(ours, theirs) for ours, theirs in zip(claim, source, strict=False) if not matches(ours, theirs)]
+def _compare(claim: Tokens, statement: Tokens, source: Source, sources: Sequence[Source]) -> Verdict:
+    """Compare the claim with one statement of a source, token by token."""
+    differences = [pair for pair in zip(claim, statement, strict=False) if not matches(*pair)]
     reason = ""
-    if len(claim) != len(source):
-        reason = _negation(claim, source)
+    if len(claim) != len(statement):
+        reason = _negation(claim, statement)
     elif not differences:
-        return Verdict("supported", quote, place)
-    elif len(differences) == 1 and excludes(*differences[0]):
+        return Verdict("supported", f"the passages say “{source.text}”")
+    elif len(differences) == 1:
         ours, theirs = differences[0]
-        is_other_thing = ours.kind == "id" and ours in subject(claim)
-        if sources[place].is_data:  # another record than the claim's
-            is_other_thing = theirs.text.split()[0] not in sources[place].text
-        if not is_other_thing and not _is_elsewhere(ours, claim, sources):
-            reason = f"it says “{ours.text}” instead of “{theirs.text}”"
-    elif len(differences) == 2 and all(excludes(*each) for each in differences) and _are_exchanged(*differences):
-        reason = f"“{differences[0][0].text}” and “{differences[1][0].text}” are exchanged"
-    elif _is_reversed(claim, source):
+        if excludes(ours, theirs) and _is_same_thing(ours, theirs, source, sources):
+            is_elsewhere = _is_elsewhere(ours, claim, sources)
+            reason = "" if is_elsewhere else f"it says “{ours.text}” instead of “{theirs.text}”"
+    elif _are_exchanged(claim, statement, differences):
         reason = "the roles are exchanged"
-    return Verdict("contradicted", f"{reason}; {quote}", place) if reason else OPEN
+    return Verdict("contradicted", f"{reason}; the passages say “{source.text}”") if reason else OPEN
+
+
+def _is_same_thing(ours: Token, theirs: Token, source: Source, sources: Sequence[Source]) -> bool:
+    """Whether both are about the same thing: not about another record, and not by another name."""
+    if source.is_data:
+        return theirs.text.split()[0] in source.text
+    # Holland may be the Netherlands, unless the passages have both.
+    return ours.kind != "name" or any(matches(ours, token) for each in sources for token in each.tokens)
 
 
 def _negation(claim: Tokens, source: Tokens) -> str:
     """What makes the claim deny the source or say more, if that is one token: a negation, or a `might` left out."""
     shorter, longer = sorted((claim, source), key=len)
-    place = next(
-        (i for i, (one, other) in enumerate(zip(shorter, longer, strict=False)) if not matches(one, other)),
-        len(shorter),
-    )
-    extra = longer[place]
-    is_needed = extra.kind == "negation" or (longer is source and extra.key in ("might", "could"))
-    is_rest_same = len(longer) == len(shorter) + 1 and all(map(matches, shorter, longer[:place] + longer[place + 1 :]))
-    return f"it {'adds' if longer is claim else 'leaves out'} “{extra.text}”" if is_needed and is_rest_same else ""
-
-
-def _are_exchanged(one: tuple[Token, Token], other: tuple[Token, Token]) -> bool:
-    return matches(one[0], other[1]) and matches(other[0], one[1])
+    for place, extra in enumerate(longer if len(longer) == len(shorter) + 1 else ()):
+        is_needed = extra.kind == "negation" or (longer is source and extra.key in ("might", "could"))
+        if is_needed and all(map(matches, shorter, longer[:place] + longer[place + 1 :])):
+            return f"it {'adds' if longer is claim else 'leaves out'} “{extra.text}”"
+    return ""
 
 
 def _is_elsewhere(token: Token, claim: Tokens, sources: Sequence[Source]) -> bool:
     """Whether another statement of the passages has the claimed value and may be about the claim's subject."""
     others = [each for each in claim if each.is_content and each != token]
-    for each in sources:
-        for clause in [versions[-1] for versions in split_clauses(each.tokens)] or [each.tokens]:
-            has_value = any(matches(token, word) for word in clause)
-            shared = sum(any(matches(other, word) for word in clause) for other in others)
-            if has_value and 2 * shared > len(others):
+    clauses = [clause for each in sources for clause in split_clauses(each.tokens) or [[each.tokens]]]
+    for *_, clause in clauses:
+        shared = sum(any(matches(other, word) for word in clause) for other in others)
+        if any(matches(token, word) for word in clause) and 2 * shared > len(others):
+            return True
+    return False
+
+
+def _are_exchanged(claim: Tokens, source: Tokens, differences: Sequence[tuple[Token, Token]]) -> bool:
+    """Whether two fillers, or both whole sides, have changed places around a verb or relation that gives them roles."""
+    for index, pivot in enumerate(source):
+        has_roles = is_verb(pivot) and pivot.kind != "modal" and pivot.key.partition("+")[0] not in lexicon.SYMMETRIC
+        if not (pivot.kind == "relation" or has_roles) or any(token.key in _MUTUAL for token in source):
+            continue
+        before, after = source[:index], source[index + 1 :]
+        if before and after and before != after and all(map(matches, claim, (*after, pivot, *before))):
+            return True
+        if len(differences) == 2 and matches(claim[index], pivot):
+            (ours, theirs), (others, their_others) = differences
+            is_across = theirs in before and their_others in after
+            if is_across and matches(ours, their_others) and matches(others, theirs):
                 return True
     return False
 
 
-def _is_reversed(claim: Tokens, source: Tokens) -> bool:
-    """Whether the claim is the source with both sides of its verb or relation exchanged."""
-    for index in range(1, len(source) - 1):
-        pivot = source[index]
-        is_verb_with_roles = (
-            is_verb(pivot) and pivot.kind != "modal" and pivot.key.partition("+")[0] not in lexicon.SYMMETRIC
-        )
-        if pivot.key != "have" and (pivot.kind == "relation" or is_verb_with_roles):
-            turned = (*source[index + 1 :], pivot, *source[:index])
-            if turned != tuple(source) and all(map(matches, claim, turned)):
-                return True
-    return False
+_MUTUAL = ("with", "against", "between", "like", "and")
+"""Words that may join two equals: `Anna dances with Ben`."""

@@ -12,6 +12,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import groupby
 from typing import Any, Literal
 
 from proctor.judging.rule_judge import lexicon
@@ -48,14 +49,11 @@ def matches(claim: Token, source: Token) -> bool:
 
 
 def excludes(claim: Token, source: Token) -> bool:
-    """Whether the two fill the same slot and cannot both be true."""
+    """Whether the two fill the same slot and cannot both be true; of names, whether they have no word in common."""
     if claim.value is not None and source.value is not None:
         return conflicts(claim.value, source.value)
     if claim.kind == source.kind == "name":
-        ours, theirs = claim.key.split(), source.key.split()
-        if "".join(word[0] for word in ours) in theirs or "".join(word[0] for word in theirs) in ours:
-            return False  # `LA` is Los Angeles
-        return set(ours).isdisjoint(theirs) or (len(ours) == len(theirs) and ours != theirs)
+        return set(claim.key.split()).isdisjoint(source.key.split())
     if claim.kind == source.kind == "modal":
         return lexicon.MODALS[claim.key] > lexicon.MODALS[source.key]
     if claim.kind == source.kind == "quantifier":
@@ -90,6 +88,7 @@ _SPELLINGS = (
 )  # fmt: skip
 """Openings such as `Yes,` and spellings, with what they are read as."""
 _PATTERNS = [(re.compile(pattern, re.IGNORECASE), plain) for pattern, plain in _SPELLINGS]
+_PHRASES = re.compile(rf"\b(?:{'|'.join(sorted(lexicon.PHRASES, key=len, reverse=True))})\b", re.IGNORECASE)
 _WORDS = re.compile(r"[^\W\d_]+|[,;:()]")
 
 
@@ -99,6 +98,7 @@ def read(text: str, names: frozenset[str] = frozenset()) -> Tokens:
     text = fold(text)
     for pattern, plain in _PATTERNS:
         text = pattern.sub(plain, text)
+    text = _PHRASES.sub(lambda match: lexicon.PHRASES[match[0].lower()], text)
     tokens: list[Token] = []
     position = 0
     for value in [*find_values(text), None]:
@@ -106,9 +106,7 @@ def read(text: str, names: frozenset[str] = frozenset()) -> Tokens:
         if value:
             tokens.append(Token(value.text, _value_key(value), value.kind, value))
             position = value.end
-    for step in (_with_phrases, _with_periods, _with_verbs):
-        tokens = step(tokens)
-    return tuple(_with_complements(_with_names(tokens, names)))
+    return tuple(_with_complements(_with_names(_with_verbs(_with_periods(tokens)), names)))
 
 
 def _value_key(value: Value) -> str:
@@ -131,23 +129,6 @@ def _word(text: str) -> Token:
     if word in lexicon.NEGATIONS:
         return Token(text, "not", "negation")
     return Token(text, _KEYS.get(word, word), next((kind for kind, table in _KINDS if word in table), "word"))
-
-
-_PHRASES = {tuple(phrase.split()): [*map(_word, into.split())] for phrase, into in lexicon.PHRASES.items()}
-
-
-def _with_phrases(tokens: Sequence[Token]) -> list[Token]:
-    """Replace the phrases of the lexicon."""
-    words = [token.text.lower() for token in tokens]
-    found: list[Token] = []
-    index = 0
-    while index < len(tokens):
-        length = next((n for n in (4, 3, 2, 1) if tuple(words[index : index + n]) in _PHRASES), 0)
-        text = " ".join(token.text for token in tokens[index : index + length])
-        into = [replace(token, text=text) for token in _PHRASES[tuple(words[index : index + length])]] if length else []
-        found += into or [tokens[index]]
-        index += length or 1
-    return found
 
 
 def _with_periods(tokens: Sequence[Token]) -> list[Token]:
@@ -180,7 +161,7 @@ def _with_verbs(tokens: Sequence[Token]) -> list[Token]:
         if token.key in ("do", "does", "did") and token.kind == "function":
             is_past = token.key == "did"
             continue
-        if token.kind == "word" and "-" not in token.key:
+        if token.kind == "word":
             key = lexicon.verb_key(token.key)
             token = replace(token, key=f"{key}+ed" if is_past and "+" not in key else key)
             is_past = False
@@ -194,23 +175,16 @@ def _with_verbs(tokens: Sequence[Token]) -> list[Token]:
 
 def _with_names(tokens: Sequence[Token], names: frozenset[str]) -> list[Token]:
     """Join runs of capitalized words to one name; at the start of a sentence only if it is a name elsewhere."""
+    capital = [token.kind == "word" and token.text[:1].isupper() for token in tokens]
+    start = next((index for index, token in enumerate(tokens) if token.kind != "mark"), 0)
+    if capital and capital[start] and not any(capital[start + 1 : start + 2]):
+        capital[start] = tokens[start].text.lower() in names
     found: list[Token] = []
-    run: list[Token] = []
-    for index, token in enumerate([*tokens, Token("", "", "mark")]):
-        is_capital, is_followed = (
-            each.kind == "word" and each.text[:1].isupper()
-            for each in (token, *tokens[index + 1 : index + 2], token)[:2]
-        )
-        is_first = all(each.kind == "mark" for each in tokens[:index])
-        if is_capital and (not is_first or token.text.lower() in names or (is_followed and index + 1 < len(tokens))):
-            run.append(token)
-            continue
-        if run:
-            text = " ".join(each.text for each in run)
-            found.append(Token(text, text.lower(), "name"))
-            run = []
-        found.append(token)
-    return found[:-1]
+    for is_name, pairs in groupby(zip(tokens, capital, strict=True), key=lambda pair: pair[1]):
+        run = [token for token, _ in pairs]
+        text = " ".join(token.text for token in run)
+        found += [Token(text, text.lower(), "name")] if is_name else run
+    return found
 
 
 def _with_complements(tokens: Sequence[Token]) -> list[Token]:

@@ -17,7 +17,7 @@ from proctor.judging.rule_judge.lexicon import UNITS
 
 Kind = Literal["number", "date", "clock", "id"]
 
-SIGNS = {"$": "usd", "€": "eur", "£": "gbp", "¥": "jpy", "₹": "inr", "%": "percent", "°": "degree"}
+SIGNS = {"$": "usd", "€": "eur", "£": "gbp", "¥": "jpy", "₹": "inr", "%": "percent"}
 MONEY = frozenset("usd eur gbp jpy inr chf".split())
 SCALES = {"thousand": 1e3, "k": 1e3, "million": 1e6, "mn": 1e6, "billion": 1e9, "bn": 1e9, "trillion": 1e12}
 MONTHS = "january february march april may june july august september october november december".split()
@@ -27,7 +27,6 @@ seventeen eighteen nineteen""".split()
 _TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
 SPELLED = {word: value for value, word in enumerate(_ONES)} | {word: 10 * n for n, word in enumerate(_TENS, start=2)}
 ORDINALS = "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth".split()
-HOW_OFTEN = ("once", "twice", "thrice")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +55,6 @@ class Value:
 
 def same_value(claim: Value, source: Value) -> bool:
     """Whether the claim's value follows from the source's: it may be less exact (May 2024 for 3 May 2024)."""
-    if {claim.kind, source.kind} == {"date", "number"}:
-        return _bare_year(claim) == _bare_year(source) is not None
     if claim.kind != source.kind:
         return False
     if claim.kind == "id":
@@ -68,11 +65,8 @@ def same_value(claim: Value, source: Value) -> bool:
         is_open = claim.is_half_open or (source.is_half_open and claim.amount < 720)
         return claim.amount == source.amount or (is_open and claim.amount % 720 == source.amount % 720)
     if claim.unit == source.unit:
-        return abs(claim.base - source.base) <= _slack(claim, source) * max(abs(claim.base), abs(source.base))
-    if {claim.unit, source.unit} == {"time", "calendar"}:
-        return _days(claim) == _days(source)
-    names_degrees = "degree" in (claim.unit, source.unit) and {claim.unit, source.unit} & {"celsius", "fahrenheit"}
-    return bool(names_degrees or _both_pounds(claim, source)) and claim.amount == source.amount
+        return math.isclose(claim.base, source.base)
+    return False
 
 
 def conflicts(claim: Value, source: Value) -> bool:
@@ -82,38 +76,13 @@ def conflicts(claim: Value, source: Value) -> bool:
     if claim.kind == "date":
         return any(a != b for a, b in zip(claim.parts, source.parts, strict=True) if None not in (a, b))
     if claim.kind == "number" and claim.unit != source.unit:
-        is_one_dimension = {claim.unit, source.unit} <= MONEY or {claim.unit, source.unit} == {"time", "calendar"}
-        return bool(claim.unit and source.unit) and (claim.amount == source.amount or is_one_dimension)
+        is_money = {claim.unit, source.unit} <= MONEY
+        return bool(claim.unit and source.unit) and (claim.amount == source.amount or is_money)
     # 10 miles are 16.1 km, which people write as 16 km, or as 15; 1,234,567 is 1.2 million.
     is_near = abs(claim.base - source.base) <= 0.05 * max(abs(claim.base), abs(source.base))
     digits = len(f"{claim.amount:.15g}".replace(".", "").strip("-0"))
     is_rounded = float(f"{source.base / claim.size:.{max(digits, 1)}g}") == claim.amount
     return not (claim.kind == "number" and is_near and (claim.size != source.size or is_rounded))
-
-
-def _slack(claim: Value, source: Value) -> float:
-    """How far two amounts may differ: not at all, unless one is in metric units and the other is not."""
-    if claim.unit in ("time", "calendar", *MONEY):
-        return 1e-9
-    return 0.006 if abs(math.remainder(math.log10(claim.size / source.size), 1)) > 1e-9 else 1e-9
-
-
-def _both_pounds(claim: Value, source: Value) -> bool:
-    return {claim.unit, source.unit} == {"mass", "gbp"} and "pound" in (claim.text + source.text).lower()
-
-
-def _days(value: Value) -> float:
-    """A duration in days where that is usual: a year is 365 days; other months have no length."""
-    if value.unit == "time":
-        return value.base / 86400
-    return value.base / 12 * 365 if value.base % 12 == 0 else -1
-
-
-def _bare_year(value: Value) -> float | None:
-    if value.kind == "date":
-        year, *rest = value.parts
-        return float(year) if year and rest == [None, None, None] else None
-    return value.amount if not value.unit else None
 
 
 _ADDRESS = r"https?://\S+[\w/]|[\w.+-]+@[\w-]+\.[\w.]+\w"
@@ -147,19 +116,16 @@ _CLOCK = re.compile(
     r"|(?<![\w.:])(?P<hour2>\d{1,2})\s?(?P<half2>[ap])\.?m\b\.?|\b(?P<noon>noon|midday|midnight)\b",
     re.IGNORECASE,
 )
-_WORD = "|".join(sorted([*SPELLED, "hundred", "thousand", "million", "billion"], key=len, reverse=True))
+_WORD = "|".join(sorted([*SPELLED, "hundred", *SCALES], key=len, reverse=True))
 _NUMBER = re.compile(
-    r"(?<![\w.])(?:(?<![\w)])[-−])?(?:(?P<code>(?:EUR|USD|GBP|CHF|JPY|INR)\s|(?:US|CA|AU)?[$€£¥₹]\s?))?"
+    r"(?<![\w.])(?:(?<![\w)])(?P<minus>[-−]))?(?P<code>(?:EUR|USD|GBP|CHF|JPY|INR)\s|(?:US)?[$€£¥₹]\s?)?(?:"
     r"(?P<digits>\d{1,3}(?:[,\u202f\u2009' ](?=\d{3}(?!\d))\d{3}){1,6}(?:\.\d+)?|\d{1,3}(?:\.\d{3}){1,6},\d{1,2}"
-    r"|\d+(?:\.\d+)?)"
-    r"(?!\d)(?!\.\d)(?P<rank>(?:st|nd|rd|th)\b)?(?P<decade>'?s\b)?"
+    r"|\d+(?:\.\d+)?)(?!\d)(?!\.\d)(?P<rank>(?:st|nd|rd|th)\b)?(?P<decade>'?s\b)?"
     rf"|(?<![\w'-])(?P<words>(?:{_WORD})(?:[ -](?:and )?(?:{_WORD}))*)(?![\w'])"
-    rf"|(?<![\w'-])(?P<ordinal>{'|'.join(ORDINALS)})(?![\w'])|\b(?P<often>{'|'.join(HOW_OFTEN)})\b",
-    re.IGNORECASE,
-)
-_SCALE = re.compile(r"[\s-]?(?P<scale>thousand|million|billion|trillion|mn|bn|k)\b|(?P<letter>[mb])\b", re.IGNORECASE)
-_UNIT = re.compile(
-    r"\s?(?:°|degrees?)\s?(?P<degree>celsius|fahrenheit|[CF])\b|\s?(?P<sign>[%€£$°¥₹])|[\s-]?(?P<unit>km/h|[a-z]+)(?!\w)",
+    rf"|(?<![\w'-])(?P<ordinal>{'|'.join(ORDINALS)})(?![\w']))"
+    rf"(?:[\s-]?(?P<scale>{'|'.join(SCALES)})\b|(?(code)(?P<letter>[mb])\b))?"  # `$5m` are millions, `5m` is a length
+    rf"(?(code)|(?:\s?(?:°|degrees?)\s?(?P<degree>celsius|fahrenheit|[CF])\b|\s?(?P<sign>[%€£$¥₹])"
+    rf"|[\s-]?(?P<unit>{'|'.join(sorted(UNITS, key=len, reverse=True))})(?!\w))?)",
     re.IGNORECASE,
 )
 
@@ -198,58 +164,26 @@ def _clocks(text: str) -> Iterator[Value]:
     for match in _CLOCK.finditer(text):
         half = (match["half"] or match["half2"] or "").lower()
         hour, minute = int(match["hour"] or match["hour2"] or 12), int(match["minute"] or 0)
-        if hour > 24 or minute > 59:
-            continue
         if half or match["noon"]:
             is_evening = half == "p" or (match["noon"] or "midnight").lower() != "midnight"
             hour = hour % 12 + (12 if is_evening else 0)
         is_half_open = not (half or match["noon"]) and hour <= 12 and not match[0].startswith("0")
-        yield Value("clock", match[0], *match.span(), amount=hour * 60.0 + minute, is_half_open=is_half_open)
+        if hour <= 24 and minute <= 59:
+            yield Value("clock", match[0], *match.span(), amount=hour * 60.0 + minute, is_half_open=is_half_open)
 
 
 def _numbers(text: str) -> Iterator[Value]:
     for match in _NUMBER.finditer(text):
-        start, end = match.span()
-        word = match[0].lower()
-        if match["ordinal"] or match["rank"]:
-            amount = ORDINALS.index(word) + 1 if match["ordinal"] else _digits(match["digits"])
-            yield Value("number", match[0], start, end, amount=amount, unit="ordinal")
-        elif match["often"]:
-            yield Value("number", match[0], start, end, amount=HOW_OFTEN.index(word) + 1, unit="times")
-        else:
-            amount = _spelled(match["words"].lower()) if match["words"] else _digits(match["digits"])
-            code = (match["code"] or "").strip()
-            unit = "decade" if match["decade"] else code.lower() if code.isalpha() else SIGNS.get(code[-1:], "")
-            scale, end = _scale(text, end, unit)
-            unit, size, end = _unit(text, end, unit)
-            amount *= -scale if word[0] in "-−" else scale
-            yield Value("number", text[start:end].strip(), start, end, amount=amount, unit=unit, size=size)
-
-
-def _scale(text: str, end: int, unit: str) -> tuple[float, int]:
-    """The factor after a number, such as `million`, and where it ends; `$5m` are five million, `5m` is a length."""
-    match = _SCALE.match(text, end)
-    if match is None or (match["letter"] and unit not in MONEY):
-        return 1.0, end
-    return SCALES[match["scale"].lower()] if match["scale"] else {"m": 1e6, "b": 1e9}[
-        match["letter"].lower()
-    ], match.end()
-
-
-def _unit(text: str, end: int, unit: str) -> tuple[str, float, int]:
-    """The unit after a number, its size, and where it ends."""
-    match = None if unit else _UNIT.match(text, end)
-    if match is None:
-        return unit, 1.0, end
-    if match["degree"]:
-        return "celsius" if match["degree"][0] in "cC" else "fahrenheit", 1.0, match.end()
-    if match["sign"]:
-        return SIGNS[match["sign"]], 1.0, match.end()
-    word = match["unit"].lower()
-    is_letter_apart = text[end : end + 1].isspace() and len(word) == 1 and word not in "gmlh"
-    if word not in UNITS or is_letter_apart:
-        return "", 1.0, end
-    return *UNITS[word], match.end()
+        read = {name: (word or "").strip().lower() for name, word in match.groupdict().items()}
+        code, degree = read["code"] or read["sign"], read["degree"][:1]
+        amount = _digits(read["digits"]) if read["digits"] else _spelled(read["words"] or read["ordinal"])
+        amount *= SCALES.get(read["scale"], {"m": 1e6, "b": 1e9}.get(read["letter"], 1.0)) * (
+            -1 if read["minus"] else 1
+        )
+        unit, size = UNITS.get(read["unit"], (SIGNS.get(code.removeprefix("us"), code), 1.0))
+        unit = {"c": "celsius", "f": "fahrenheit"}.get(degree) or unit
+        unit = "ordinal" if read["ordinal"] or read["rank"] else "decade" if read["decade"] else unit
+        yield Value("number", match[0].strip(), *match.span(), amount=amount, unit=unit, size=size)
 
 
 def _digits(number: str) -> float:
@@ -260,13 +194,15 @@ def _digits(number: str) -> float:
 
 
 def _spelled(words: str) -> float:
+    if words in ORDINALS:
+        return ORDINALS.index(words) + 1.0
     total = current = 0.0
     for word in re.split(r"[ -]+", words):
-        if word in SPELLED:
-            current += SPELLED[word]
-        elif word == "hundred":
+        if word == "hundred":
             current = (current or 1.0) * 100
         elif word in SCALES:
             total += (current or 1.0) * SCALES[word]
             current = 0.0
+        else:
+            current += SPELLED.get(word, 0)
     return total + current
