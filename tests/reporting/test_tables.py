@@ -15,6 +15,7 @@ from proctor.agents.reply import Reply
 from proctor.base.own_files import SCORE_COLUMNS
 from proctor.cases.suite import Case, EvaluatorSpec, Expected, Suite, Turn
 from proctor.reporting.tables import csv_safe, write
+from proctor.reporting.terminal.screen import escape_control
 from proctor.results.verdict import verdict
 from proctor.running.run import RunRequest, run_suites
 from proctor.running.settings import RunOptions
@@ -79,7 +80,7 @@ def test_any_text_stays_one_cell_that_is_no_formula(text: str) -> None:
     csv.writer(out, lineterminator="\n").writerow([csv_safe(text), "end"])
     (read,) = csv.reader(io.StringIO(out.getvalue(), newline=""))
     assert read[1] == "end"
-    kept = text.replace("\x00", "").replace("\r\n", "\n").replace("\r", "\n")
+    kept = escape_control(text.replace("\x00", "").replace("\r\n", "\n").replace("\r", "\n"))
     assert read[0] in (kept, f"'{kept}")
     assert not read[0].lstrip(" ").startswith(("=", "+", "-", "@"))
 

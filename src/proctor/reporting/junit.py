@@ -32,7 +32,10 @@ from proctor.results.suite_info import SuiteInfo
 from proctor.results.trial import Trial
 from proctor.results.verdict import RunVerdict, SuiteVerdict, deciding_suites, suites_of_old_version
 
-_ILLEGAL = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_ILLEGAL = re.compile(
+    r"[^\t\n\r\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]|[\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]"
+)
+"""Characters that XML does not allow, and those that reorder text."""
 _TAGS = {Outcome.FAILED: "failure", Outcome.ERROR: "error", Outcome.SKIPPED: "skipped", Outcome.PENDING: "failure"}
 """JUnit has no word for pending. A skip would be green, so it is a failure of the type `pending`, as in pytest."""
 

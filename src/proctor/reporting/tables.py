@@ -12,6 +12,7 @@ from proctor.base.json_data import UNSET, Json
 from proctor.base.own_files import SCORE_COLUMNS
 from proctor.reporting.comparison_report import differences
 from proctor.reporting.explain import answer_text, expected_lines, input_text, value_text
+from proctor.reporting.terminal.screen import escape_control
 from proctor.results.comparison.comparison import Comparison, PassCount
 from proctor.results.reasons import headline_reason
 from proctor.results.run import Run
@@ -130,7 +131,7 @@ def csv_safe(cell: Any) -> Any:
     """A cell that a spreadsheet shows as text instead of calculating it; numbers stay numbers."""
     if not isinstance(cell, str):
         return "" if cell is None else cell
-    cell = cell.replace("\x00", "").replace("\r\n", "\n").replace("\r", "\n")
+    cell = escape_control(cell.replace("\x00", "").replace("\r\n", "\n").replace("\r", "\n"))
     return f"'{cell}" if cell.lstrip(" ").startswith(FORMULA_STARTS) else cell
 
 

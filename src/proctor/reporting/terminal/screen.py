@@ -16,7 +16,7 @@ from unicodedata import combining, east_asian_width
 Span = str | tuple[str, str]
 """A piece of a line, plain or with a style: `("FAIL", "bold red")`."""
 
-_UNSAFE = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+_UNSAFE = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 """Control characters, characters that reorder text, and halves of surrogate pairs."""
 
 _CI_COMMAND = r"(?m)(^[^\S\n]*:)(:(?=[^\n]*::))|(#)(#(?=\[|[A-Za-z]+\[))"
