@@ -21,6 +21,7 @@ from proctor.cases.arms import read_arm
 from proctor.cases.constructing import checked_arguments
 from proctor.cases.formats.folders import SkippedFile
 from proctor.cases.formats.loading import load as load_paths
+from proctor.cases.identity import with_masked_ids
 from proctor.cases.mappings import AgentLike, CallLike, ContainsLike, EvaluatorLike, ExpectedLike, JudgeLike
 from proctor.cases.suite import Case, Expected, Settings, Suite, Turn
 from proctor.gate.settings import GateSettings
@@ -250,7 +251,8 @@ def _selection(suites: Sequence[Suite], parameters: RunParameters) -> Selection 
     select = _one_argument(parameters.get("select"))
     if ids is None and tags is None and select is None:
         return None
-    check_names(ids or (), ((suite.name, suite.path, case.id) for suite in suites for case in suite.cases))
+    named = [with_masked_ids(suite) for suite in suites]
+    check_names(ids or (), ((suite.name, suite.path, case.id) for suite in named for case in suite.cases))
 
     def is_selected(suite: Suite, case: Case) -> bool:
         return (

@@ -192,6 +192,30 @@ def _name_in_object(value: Mapping[Any, Json]) -> str:
     return ""
 
 
+class IdMasker:
+    """Masks ids that must stay different: the second of those that are masked alike gets a number."""
+
+    def __init__(self) -> None:
+        self._masker = Masker()
+        self._masked: dict[str, str] = {}
+        self._taken: set[str] = set()
+
+    def mask(self, text: str) -> str:
+        if text not in self._masked:
+            masked = self._masker.text(text)
+            unique, number = masked, 2
+            while masked != text and unique in self._taken:
+                unique, number = f"{masked} #{number}", number + 1
+            self._masked[text] = unique
+            self._taken.add(unique)
+        return self._masked[text]
+
+    def has_secrets(self, texts: Iterable[str]) -> bool:
+        """Whether one of many ids would change; much faster than masking each."""
+        joined = "\n".join(texts)
+        return self._masker.text(joined) != joined
+
+
 UNMASKED_FIELDS = frozenset({"tool_definitions"})
 """Fields that contain names and no values: the schema of a tool that takes a password contains no password."""
 

@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import hashlib
 import re
+from dataclasses import replace
 from typing import TypeAlias
 
 from proctor.base.json_data import Json, fingerprint, to_json
+from proctor.base.masking import IdMasker, mask
 from proctor.cases.encoding import CODEC, encode_case
 from proctor.cases.files.digests import digests_of
 from proctor.cases.files.kinds import declared_kind
-from proctor.cases.suite import Case, Turn
+from proctor.cases.suite import Case, Suite, Turn
 
 CaseAddress: TypeAlias = tuple[str, str]
 """The suite and the id of a case: unique in a run."""
@@ -30,6 +32,18 @@ _NAMESAKE = re.compile(r"(?: \([^()]+\.\w+\))?(?: #[0-9]+)?\Z")
 def own_name(suite: str) -> str:
     """The name of a suite as its file has it, without what sets it apart from others of that name in one run."""
     return _NAMESAKE.sub("", suite)
+
+
+def with_masked_ids(suite: Suite) -> Suite:
+    """The suite with secrets masked in its name and in the ids of its cases; the same object if there are none.
+
+    An id is in addresses, commands, file names and every report, so it is masked as soon as a suite is read or planned.
+    """
+    ids = IdMasker()
+    if not ids.has_secrets([suite.name, *(case.id for case in suite.cases)]):
+        return suite
+    cases = tuple(case if ids.mask(case.id) == case.id else replace(case, id=ids.mask(case.id)) for case in suite.cases)
+    return replace(suite, name=mask(suite.name), cases=cases)
 
 
 IDENTITY_FIELDS = ("inputs", "metadata", "state", "final_state", "extra", "doubles", "scenario")

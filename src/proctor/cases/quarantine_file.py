@@ -15,6 +15,7 @@ from proctor.base.atomic_write import atomic_write
 from proctor.base.documents import did_you_mean
 from proctor.base.errors import InvalidSuite, Problem
 from proctor.base.json_data import Json
+from proctor.base.masking import mask
 from proctor.base.source import parse_json, read_text
 from proctor.cases.suite import Case, Quarantine, Suite
 
@@ -48,8 +49,12 @@ def with_quarantines(suite: Suite) -> Suite:
         return suite
     # `loading` adds the name of the file if two suites have one name.
     names = (suite.name, suite.name.removesuffix(f" ({suite.path.name})") if suite.path else suite.name)
-    entries = {case: entry for (name, case), entry in _read_entries(path).items() if name in names}
     known = {case.id for case in suite.cases}
+    entries = {
+        case if case in known else mask(case): entry
+        for (name, case), entry in _read_entries(path).items()
+        if name in names or mask(name) in names
+    }
     problems = [
         Problem(f"quarantines {case!r}, but {suite.name!r} has no such case{did_you_mean(case, known)}", path, line)
         for case, (line, _) in entries.items()

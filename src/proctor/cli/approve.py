@@ -31,6 +31,7 @@ from proctor.plugins import load as load_target
 from proctor.reporting.explain import Fact, call_text, expected_lines, value_text
 from proctor.reporting.terminal.screen import escape_line
 from proctor.reporting.wording import plural
+from proctor.results.masking import mask_case
 from proctor.running.review.approving import (
     ApprovalProposal,
     from_run,
@@ -307,7 +308,7 @@ def _print_proposals(offered: Sequence[ApprovalProposal]) -> None:
 
 def _proposal_text(proposal: ApprovalProposal) -> str:
     """The case, which of several trials is shown, the current expectation, and what the agent did, turn by turn."""
-    case, trial = proposal.case, proposal.trial
+    case, trial = mask_case(proposal.case), proposal.trial
     facts: list[Fact] = [Fact("  shown", proposal.chosen)] if "," in proposal.chosen else []
     for turn, reply in itertools.zip_longest(case.turns, () if trial is None else trial.replies[: len(case.turns)]):
         facts.append(Fact("  input", value_text(turn.input)))

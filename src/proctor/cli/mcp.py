@@ -23,7 +23,7 @@ from proctor.base.documents import did_you_mean
 from proctor.base.errors import InvalidSuite, Problem, ProctorError, UsageError
 from proctor.base.installation import install_command
 from proctor.base.json_data import Json, to_json
-from proctor.base.masking import mask
+from proctor.base.masking import mask, mask_data
 from proctor.cases.formats.folders import SkippedFile
 from proctor.cases.formats.loading import load
 from proctor.cases.suite import Case, Suite
@@ -155,7 +155,7 @@ class Project:
         """
         found = self._suites(path)
         suites = [self._suite_entry(suite) for suite in found.suites]
-        return limit_size({"suites": suites, "problems": found.problems, "skipped": found.skipped})
+        return limit_size(mask_data({"suites": suites, "problems": found.problems, "skipped": found.skipped}))
 
     def _suite_entry(self, suite: Suite) -> dict[str, Json]:
         return {

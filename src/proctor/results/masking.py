@@ -12,7 +12,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from proctor.base.json_data import fingerprint
-from proctor.base.masking import Masker, is_masked, secret_values_in, texts_in
+from proctor.base.masking import IdMasker, Masker, is_masked, secret_values_in, texts_in
 from proctor.cases.identity import content_key
 from proctor.cases.suite import Case
 from proctor.results.trial import Trial
@@ -25,6 +25,7 @@ class TrialMasker:
 
     def __init__(self) -> None:
         self._case: tuple[Case, Case] | None = None
+        self._ids = IdMasker()
 
     def trial(self, trial: Trial) -> Trial:
         """The trial without secrets; the same object if it has none."""
@@ -61,10 +62,10 @@ class TrialMasker:
         )
 
     def case(self, case: Case, masker: Masker) -> Case:
-        """The case without secrets; its id stays as it is, because cases are found by it."""
+        """The case without secrets. Ids of different cases stay different, because cases are found by them."""
         if self._case is None or self._case[0] is not case:
-            masked = masker.data(case)
-            self._case = case, masked if masked.id == case.id else replace(masked, id=case.id)
+            masked, case_id = masker.data(case), self._ids.mask(case.id)
+            self._case = case, masked if masked.id == case_id else replace(masked, id=case_id)
         return self._case[1]
 
 

@@ -33,6 +33,7 @@ from proctor.cases.evaluator_specs import spec_key
 from proctor.cases.files.boundaries import allowed_folders, is_outside, outside_message
 from proctor.cases.files.digests import FileDigests
 from proctor.cases.formats import format_named
+from proctor.cases.identity import with_masked_ids
 from proctor.cases.suite import (
     Case,
     EvaluatorSpec,
@@ -231,6 +232,7 @@ def make_plan(
     of `arms`, by name, with `agent` for those that name none.
     """
     problems: list[Problem] = []
+    suites = [with_masked_ids(suite) for suite in suites]
     requested = [item for suite in suites for item in _for_each_arm(suite, agent, arms, problems, options)]
     problems += duplicate_problems([item.suite for item in requested])
     planned = [_plan_suite(item, options, problems, select) for item in requested]

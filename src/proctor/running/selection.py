@@ -10,6 +10,7 @@ from pathlib import Path
 
 from proctor.base.documents import did_you_mean
 from proctor.base.errors import UsageError
+from proctor.base.masking import is_masked, mask
 from proctor.cases.suite import Case, Suite
 from proctor.results.score import Outcome
 from proctor.results.store.store import Store
@@ -86,7 +87,22 @@ def check_names(names: Sequence[str], cases: Iterable[tuple[str, Path | str | No
 
 
 def names_case(name: str, suite: str, path: Path | str | None, case_id: str) -> bool:
-    """Whether `name` means this case: by its id, by `suite/id` or by `file::id`; `*` in the first two is any text."""
+    """Whether `name` means this case: by its id, by `suite/id` or by `file::id`; `*` in the first two is any text.
+
+    Secrets in ids are masked. Such a case is also found by its id as the file has it, which then means all cases that
+    are masked alike.
+    """
+    if _is_name_of(name, suite, path, case_id):
+        return True
+    masked = mask(name) if is_masked(case_id) else name
+    return masked != name and _is_name_of(masked, suite, path, _NUMBER.sub("", case_id))
+
+
+_NUMBER = re.compile(r" #[0-9]+\Z")
+"""What tells ids apart that are masked alike."""
+
+
+def _is_name_of(name: str, suite: str, path: Path | str | None, case_id: str) -> bool:
     names = (case_id, f"{suite}/{case_id}")
     if name in names:
         return True

@@ -22,6 +22,7 @@ from proctor.cases.formats.folders import (
 )
 from proctor.cases.formats.native.reader import read_list
 from proctor.cases.formats.near_misses import near_miss
+from proctor.cases.identity import with_masked_ids
 from proctor.cases.quarantine_file import with_quarantines
 from proctor.cases.suite import Suite
 from proctor.plugins import Format
@@ -57,7 +58,7 @@ def load(
             problems.extend(error.problems)
             suites.extend(error.partial_suites)
     problems.extend(_repeated_files(suites))
-    suites = _with_distinct_names(suites)
+    suites = _with_distinct_names([with_masked_ids(suite) for suite in suites])
     for at, suite in enumerate(suites):
         try:
             suites[at] = with_quarantines(suite)
@@ -72,7 +73,7 @@ def load(
 
 def load_file(path: Path) -> list[Suite]:
     """The suites of one file, with their quarantines."""
-    suites = _read_file(path)
+    suites = [with_masked_ids(suite) for suite in _read_file(path)]
     try:
         return [with_quarantines(suite) for suite in suites]
     except InvalidSuite as error:

@@ -20,7 +20,7 @@ from proctor.cases.files.boundaries import allowed_folders
 from proctor.cases.files.digests import FileDigests
 from proctor.cases.matchers import Equals
 from proctor.cases.suite import Case, ExpectedCall, Suite, Turn, with_implied
-from proctor.results.masking import masked_parts
+from proctor.results.masking import mask_case, masked_parts
 from proctor.results.score import Outcome
 from proctor.results.store.run_files import open_run
 from proctor.results.trial import Trial
@@ -53,7 +53,8 @@ class ApprovalProposal:
 
     def row(self) -> dict[str, Json]:
         """The proposal as a row of a file; the person fills in `accept`."""
-        row: dict[str, Json] = {"case": self.case.id, "question": [turn.input for turn in self.case.turns]}
+        turns = mask_case(self.case).turns
+        row: dict[str, Json] = {"case": self.case.id, "question": [turn.input for turn in turns]}
         if self.refusal or self.trial is None:
             return {**row, "refusal": self.refusal}
         replies = self.trial.replies
