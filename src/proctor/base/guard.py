@@ -6,6 +6,7 @@ the parent waits for it. A pipe leads from the child to the parent, and the chil
 
     alive SECONDS LABEL     a heartbeat: trials called LABEL run, none for longer than SECONDS; 0 if none runs
     verdict CODE            the exit code that the work has come to
+    failed REASON           the exception that ended the work, which the parent prints
 
 The parent exits with the code of the verdict, or with 4 if the child ends without one. It ends a child that is silent
 for longer than its trials may take, and one that does not exit after its verdict. It adds up its own silent polls and
@@ -17,18 +18,24 @@ the parent waits a moment before it forwards one; by then the child has begun to
 signal the parent kills the child. If the parent is killed, the next heartbeat finds the pipe broken and the child ends.
 
 The end of the pipe says nothing, because a process that an agent left behind may hold it open.
+
+An exception that nothing handles may mean that code under test has damaged Python itself: replaced `builtins.min`, or
+closed every stream. Then nothing in the child can print it, so the child restores what it can and sends it to the
+parent, in one line.
 """
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import os
 import select
 import signal
 import threading
+import traceback
 from collections.abc import Callable
 from time import monotonic
-from typing import NoReturn
+from typing import Any, NoReturn
 
 NO_VERDICT = 4
 INTERRUPTED = 130
@@ -44,6 +51,10 @@ SECOND_SIGNAL_SECONDS = 0.3
 """Signals closer together than this count as one: a terminal or `timeout` sends one to the whole process group."""
 MAX_LABEL_LENGTH = 1000
 _FORWARDED = (signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else []))
+
+
+_BUILTINS = dict(vars(builtins))
+"""What Python has, from before any code of the user's could replace it."""
 
 
 class _Child:
@@ -125,7 +136,11 @@ def run_guarded(main: Callable[[], NoReturn]) -> NoReturn:
     if not hasattr(os, "fork") or threading.active_count() > 1:
         run_unguarded(main)
     parent = os.getpid()
-    reader, writer = os.pipe()
+    try:
+        reader, writer = os.pipe()
+    except OSError as error:
+        _print_error(f"error: cannot start: {error.strerror}; raise the limit of open files (ulimit -n)")
+        os._exit(NO_VERDICT)
     on_child = signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # if it is ignored, there is no status to wait for
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, _FORWARDED)  # until both processes are ready for them
     child = os.fork()
@@ -137,7 +152,60 @@ def run_guarded(main: Callable[[], NoReturn]) -> NoReturn:
     if on_child is not None:
         signal.signal(signal.SIGCHLD, on_child)
     signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-    main()
+    try:
+        main()
+    except SystemExit:
+        raise
+    except BaseException as error:
+        replaced = restore_builtins()
+        report_failure(f"{failure_text(error)}{_damage_text(replaced)}")
+        os._exit(NO_VERDICT)
+
+
+def restore_builtins() -> list[str]:
+    """Give Python its own functions back, if code under test has replaced some; returns their names."""
+    current = vars(builtins)
+    own = {name: value for name, value in _BUILTINS.items() if name not in ("_", "input")}  # we replace `input`
+    replaced = [name for name, value in own.items() if current.get(name) is not value]
+    for name in replaced:
+        current[name] = _BUILTINS[name]
+    return replaced
+
+
+def _damage_text(replaced: list[str]) -> str:
+    names = ", ".join(f"builtins.{name}" for name in replaced)
+    return f"; code under test replaced {names}, which Python itself uses" if names else ""
+
+
+def failure_text(error: BaseException) -> str:
+    """An unexpected exception in one line, with the place where it was raised."""
+    text = traceback.format_exception_only(error)[-1].strip()
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" ({os.path.basename(frames[-1].filename)}:{frames[-1].lineno})" if frames else ""  # noqa: PTH119
+    return f"{text}{place}"
+
+
+def unraisable_printer() -> Callable[[object], None]:
+    """A `sys.unraisablehook` that prints one line instead of a traceback: an object of code under test that raises
+    while it is deleted, maybe when Python has already deleted everything else, so all that it needs is bound here."""
+
+    def show(item: Any, describe: Any = traceback.format_exception_only, write: Any = os.write) -> None:
+        try:
+            text = describe(item.exc_type, item.exc_value)[-1].strip()
+            name = getattr(item.object, "__qualname__", None) or type(item.object).__name__
+            write(2, f"warning: {name} raised {text}, which was ignored\n".encode("utf-8", "replace"))
+        except BaseException:  # noqa: S110  nothing can be done about an exception that nobody sees
+            pass
+
+    return show
+
+
+def report_failure(reason: str) -> None:
+    """Let the parent print why the work ended without a verdict."""
+    if is_guarded():
+        line = " ".join(reason[:MAX_LABEL_LENGTH].split())
+        while not _CHILD.write(f"failed {line}"):
+            select.select([], [], [], POLL_SECONDS / 10)
 
 
 def run_unguarded(main: Callable[[], NoReturn]) -> NoReturn:
@@ -166,6 +234,8 @@ class _Parent:
         self._is_pipe_closed = False
         self._unread = b""
         self._verdict: int | None = None
+        self._failure = ""
+        self._has_run_trials = False
         self._limit = 0.0
         self._label = ""
         self._silent_seconds = 0.0
@@ -227,9 +297,12 @@ class _Parent:
         word, _, rest = line.partition(" ")
         if word == "verdict":
             self._verdict = int(rest)
+        elif word == "failed":
+            self._failure = rest
         elif word == "alive" and self._verdict is None:
             seconds, _, self._label = rest.partition(" ")
             self._limit = float(seconds)
+            self._has_run_trials = True
 
     def _on_signal(self, number: int, frame: object) -> None:
         now = monotonic()
@@ -259,13 +332,19 @@ class _Parent:
             number = os.WTERMSIG(status)
             if number in (*_FORWARDED, signal.SIGPIPE):
                 return 128 + number
-            how = f"was killed ({signal.Signals(number).name})"
+            how = f"the process was killed ({signal.Signals(number).name})"
+            if number == signal.SIGBUS:
+                _print_error(
+                    f"error: {how}: a file that it was using was truncated, maybe the store; see `proctor runs`"
+                )
+                return NO_VERDICT
+        elif self._failure:
+            how = f"unexpected {self._failure}"
         else:
-            how = f"ended with exit code {os.WEXITSTATUS(status)}"
+            how = f"the process ended with exit code {os.WEXITSTATUS(status)}"
         during = f" during {self._trials()}" if self._label else ""
-        _print_error(
-            f"error: the process {how}{during}, before a verdict. Finished trials are saved; continue with --resume"
-        )
+        rest = " Finished trials are saved; continue with --resume" if self._has_run_trials else ""
+        _print_error(f"error: {how}{during}, before a verdict.{rest}")
         return NO_VERDICT
 
     def _trials(self) -> str:

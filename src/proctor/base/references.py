@@ -133,7 +133,7 @@ def load_file(path: Path) -> ModuleType:
                 spec.loader.exec_module(module)
         except BaseException as error:
             sys.modules.pop(name, None)
-            if isinstance(error, (KeyboardInterrupt, GeneratorExit)):
+            if isinstance(error, KeyboardInterrupt):
                 raise
             raise _not_loaded(path, error) from error
         return module
@@ -221,7 +221,7 @@ def _load_from_package(path: Path, folders: list[Path]) -> ModuleType:
         for new in set(sys.modules) - before:
             if new == top or new.startswith(f"{top}."):
                 del sys.modules[new]
-        if isinstance(error, (KeyboardInterrupt, GeneratorExit)):
+        if isinstance(error, KeyboardInterrupt):
             raise
         raise _not_loaded(path, error) from error
     finally:
@@ -322,7 +322,9 @@ def _import(where: str, base: Path | None, reference: str) -> ModuleType:
             sys.path.append(str(folder))
     try:
         return importlib.import_module(where)
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         raise UsageError(f"{reference!r}: module {where} could not be imported: {one_line(error)}") from error
 
 

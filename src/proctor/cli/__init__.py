@@ -29,7 +29,7 @@ from proctor.base.errors import (
     UnusedExpectation,
     UsageError,
 )
-from proctor.base.guard import is_guarded, is_outermost_command, report_exit_code
+from proctor.base.guard import is_guarded, is_outermost_command, report_exit_code, restore_builtins, unraisable_printer
 from proctor.base.masking import mask
 from proctor.cli.commands import (
     FIRST,
@@ -141,6 +141,7 @@ def main() -> NoReturn:
     is_outermost = is_outermost_command()
     _make_streams_safe()
     warnings.showwarning = _print_warning
+    sys.unraisablehook = unraisable_printer()
     try:
         code = _run_group()
     except InvalidSuite as error:
@@ -190,13 +191,18 @@ def _print_warning(message: Warning | str, category: type[Warning], *place: Any,
 
 
 def _run_group() -> Any:
-    """Run the command; restore the streams and the recursion limit, which code under test may have changed."""
+    """Run the command; restore the streams, the recursion limit and Python's own functions, which code under test may
+    have changed."""
     streams, limit = (sys.stdout, sys.stderr), sys.getrecursionlimit()
     try:
         return group(standalone_mode=False)
     finally:
+        replaced = restore_builtins()
         sys.setrecursionlimit(limit)
         sys.stdout, sys.stderr = streams
+        if replaced:
+            names = ", ".join(f"builtins.{name}" for name in replaced)
+            _print_error(f"warning: code under test replaced {names}, which Python itself uses")
 
 
 def _comes_from_code_under_test(error: BaseException) -> bool:

@@ -219,7 +219,8 @@ class Execution:
             finally:
                 self._writer.flush()
                 await self._stop_agents()
-                self._note = self._note or self._writer.check()
+                if lost := self._writer.check():
+                    self._note, run.store = self._note or lost, None
                 if self._costs is not None:
                     self._costs.close()
         if self._writer.listener_error is not None:

@@ -95,10 +95,10 @@ class TrialWriter:
             self._on_failure(error)
 
     def check(self) -> str:
-        """A note for the run if the store was deleted during the run; else empty."""
+        """A note for the run if the store does not have its trials: it was deleted or damaged; else empty."""
         try:
             if self._store is not None:
-                self._store.check_present()
+                self._store.check_trials(self._run, len(self.summaries) - len(self._unsaved))
         except StoreError as error:
             return f"{error}; the results are only in this report"
         return ""

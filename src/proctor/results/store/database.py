@@ -70,6 +70,15 @@ class Database:
         if about is None or (about.st_dev, about.st_ino) != self._identity:
             raise StoreError(f"{self.path} was removed or replaced while Proctor was using it")
 
+    def read_file(self, query: str, parameters: tuple[Any, ...] = ()) -> list[Any]:
+        """The rows of a query as another program would read them: our own connection has pages in memory."""
+        with self.store_errors("read"):
+            connection = _connect(self._file)
+            try:
+                return connection.execute(query, parameters).fetchall()
+            finally:
+                connection.close()
+
     def close(self) -> None:
         if self._open_connection is not None:
             with contextlib.suppress(sqlite3.Error):

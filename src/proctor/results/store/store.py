@@ -104,6 +104,17 @@ class Store:
     def close(self) -> None:
         self._database.close()
 
+    def check_trials(self, run: int, count: int) -> None:
+        """Raise `StoreError` unless the file has at least so many trials of a run, and all that belongs to them."""
+        self.check_present()
+        [(trials, _)] = self._database.read_file(
+            "SELECT count(*), total(length(t.content) + length(c.content))"
+            " FROM trials t JOIN cases c ON c.no = t.case_no WHERE t.run = ?",
+            (run,),
+        )
+        if trials < count:
+            raise StoreError(f"{self.path} was damaged while Proctor was using it: it has {trials} of {count} trials")
+
     def rest(self) -> None:
         """Close the file until the store is used again."""
         self._database.rest()
