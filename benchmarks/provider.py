@@ -31,18 +31,20 @@ import tempfile
 import time
 import urllib.request
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from environments import HERE
+from environments import HERE, environment_with, node_peer
 from measuring import clean_environment
+from peers import PROMPTFOO, QUIET, QUIET_PROMPTFOO
 from provider_schedule import SETTINGS, Setting, ideal_seconds, is_right, minimum_requests, question, right_answer
 from provider_server import MODEL
 
 DRIVERS = HERE / "drivers"
 LIMIT_SECONDS = 300.0
+KINDS = ("default", "tuned")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,7 @@ class Tool:
     name: str
     command: Callable[[Job], list[str]]
     outcomes: Callable[[Job], dict[int, str]]
+    environment: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,15 +96,17 @@ class Measurement:
 
 def measure(tool: Tool, setting: Setting, cases: int, options: Sequence[str] = ()) -> Measurement:
     """Run a tool once against a fresh provider."""
-    with tempfile.TemporaryDirectory(prefix="provider-") as name, _provider(setting, cases) as address:
+    with tempfile.TemporaryDirectory(prefix="provider-") as name, running_provider(setting, cases) as address:
         job = Job(Path(name), cases, setting, options)
-        _write_files(job.folder, cases)
+        write_cases(job.folder, cases)
         command = tool.command(job)
         environment = clean_environment(
             OPENAI_BASE_URL=f"{address}/v1",
             OPENAI_API_KEY="loopback",
             PYTHONPATH=str(DRIVERS),
             NO_PROXY="127.0.0.1",
+            PROMPTFOO_CONFIG_DIR=str(job.folder / "promptfoo-store"),
+            **tool.environment,
         )
         begin = time.monotonic()
         with (job.folder / "output.txt").open("w") as output:
@@ -112,8 +117,8 @@ def measure(tool: Tool, setting: Setting, cases: int, options: Sequence[str] = (
         end = time.monotonic()
         log = json.loads(urllib.request.urlopen(f"{address}/log").read())
         outcomes = _outcomes(tool, job)
-        if not log["requests"] or not outcomes:
-            sys.exit(f"{tool.name} did nothing:\n{(job.folder / 'output.txt').read_text()[-3000:]}")
+        if not log["requests"]:
+            sys.exit(f"{tool.name} sent no request:\n{(job.folder / 'output.txt').read_text()[-3000:]}")
     models = Counter(entry["model"] == MODEL for entry in log["requests"])
     expected = {number: "passed" if is_right(number) else "failed" for number in range(cases)}
     results = {number: outcomes.get(number, "error") for number in range(cases)}
@@ -130,7 +135,7 @@ def measure(tool: Tool, setting: Setting, cases: int, options: Sequence[str] = (
         sum(result == "error" for result in results.values()),
         sum(result not in ("error", expected[number]) for number, result in results.items()),
         cpu,
-        "" if end - begin < LIMIT_SECONDS else f"ended after {LIMIT_SECONDS:g} s",
+        f"ended after {LIMIT_SECONDS:g} s" if end - begin > LIMIT_SECONDS else "" if outcomes else "no results",
     )
 
 
@@ -155,13 +160,15 @@ def _outcomes(tool: Tool, job: Job) -> dict[int, str]:
         return {}  # the tool wrote no result
 
 
-def _write_files(folder: Path, cases: int) -> None:
+def write_cases(folder: Path, cases: int) -> list[dict[str, str]]:
+    """Write the cases to a file that all drivers read."""
     rows = [{"id": str(n), "input": question(n), "expected": right_answer(n)} for n in range(cases)]
     (folder / "cases.json").write_text(json.dumps(rows), encoding="utf-8")
+    return rows
 
 
 @contextmanager
-def _provider(setting: Setting, cases: int) -> Iterator[str]:
+def running_provider(setting: Setting, cases: int) -> Iterator[str]:
     """The address of a provider that runs in its own process."""
     command = [sys.executable, str(HERE / "provider_server.py"), setting.name, str(cases)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
@@ -209,9 +216,70 @@ def _written_outcomes(job: Job) -> dict[int, str]:
     return {int(number): word for number, word in json.loads((job.folder / "outcomes.json").read_text()).items()}
 
 
-TOOLS: dict[str, Tool] = {
-    "proctor": _proctor(),
-    "bare": Tool("bare", _bare, _written_outcomes),
+# Peers, each in its own environment under `.venvs/`
+
+
+PEERS = {
+    "inspect-ai": ("inspect-ai", "openai"),
+    "pydantic-evals": ("pydantic-evals", "openai", "pydantic-ai-slim[retries]"),
+    "deepeval": ("deepeval", "openai"),
+}
+"""The packages of each peer's environment."""
+
+
+def _peer(name: str, kind: str) -> Tool:
+    """A peer with a driver of ours, as it is without options (default) or as its documentation advises (tuned)."""
+
+    def command(job: Job) -> list[str]:
+        interpreter = environment_with(f"provider-{name}", PEERS[name])
+        if interpreter is None:
+            sys.exit(f"{name} cannot be installed")
+        return [str(interpreter.python), str(DRIVERS / f"provider_{name.replace('-', '_')}.py"), kind]
+
+    return Tool(name if kind == "default" else f"{name}-tuned", command, _written_outcomes, QUIET)
+
+
+def _promptfoo(kind: str) -> Tool:
+    """promptfoo with its own client: 4 cases at a time; tuned, 32 with more retries, also after a 5xx."""
+    tuned = kind == "tuned"
+
+    def command(job: Job) -> list[str]:
+        program = node_peer(PROMPTFOO)
+        if program is None:
+            sys.exit(f"{PROMPTFOO} cannot be installed")
+        rows = json.loads((job.folder / "cases.json").read_text())
+        provider: dict[str, object] = {"id": f"openai:chat:{MODEL}"}
+        if tuned:
+            provider["config"] = {"maxRetries": 8}
+        config = {
+            "prompts": ["{{question}}"],
+            "providers": [provider],
+            "defaultTest": {"assert": [{"type": "equals", "value": "{{expected}}"}]},
+            "tests": [{"vars": {"question": row["input"], "expected": row["expected"]}} for row in rows],
+        }
+        (job.folder / "promptfooconfig.json").write_text(json.dumps(config), encoding="utf-8")
+        options = ["-c", "promptfooconfig.json", "-o", "out.json", "--no-cache", "--no-table", "--no-progress-bar"]
+        return [str(program), "eval", *options, *(["-j", "32"] if tuned else [])]
+
+    def outcomes(job: Job) -> dict[int, str]:
+        results = json.loads((job.folder / "out.json").read_text())["results"]["results"]
+        return {
+            item["testIdx"]: "passed" if item["success"] else "error" if item["failureReason"] == 2 else "failed"
+            for item in results
+        }
+
+    more = {"PROMPTFOO_RETRY_5XX": "true"} if tuned else {}
+    return Tool(f"{PROMPTFOO}-tuned" if tuned else PROMPTFOO, command, outcomes, QUIET_PROMPTFOO | more)
+
+
+TOOLS = {
+    tool.name: tool
+    for tool in (
+        _proctor(),
+        Tool("bare", _bare, _written_outcomes),
+        *(_peer(name, kind) for name in PEERS for kind in KINDS),
+        *(_promptfoo(kind) for kind in KINDS),
+    )
 }
 
 
@@ -260,27 +328,34 @@ def main() -> None:
     parser.add_argument("--setting", action="append", choices=SETTINGS, help="default: all")
     parser.add_argument("--cases", type=int, default=400)
     parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write every measurement to FILE")
+    parser.add_argument("--results", type=Path, metavar="FILE", help="append every measurement to FILE (JSON Lines)")
+    parser.add_argument("--table", type=Path, metavar="FILE", help="measure nothing; print the table of these results")
     parser.add_argument("options", nargs="*", metavar="-- OPTION", help="further options for `proctor test`")
     arguments = parser.parse_args()
+    if arguments.table:
+        lines = arguments.table.read_text(encoding="utf-8").splitlines()
+        print(table([Measurement(**json.loads(line)) for line in lines]))
+        return
     measurements = []
     for setting in arguments.setting or SETTINGS:
         for _ in range(arguments.runs):
             for name in arguments.tool or TOOLS:
                 result = measure(TOOLS[name], SETTINGS[setting], arguments.cases, arguments.options)
                 measurements.append(result)
-                print(
-                    f"{setting}, {name}: {result.seconds:.1f} s, {result.time_ratio:.2f} x ideal, "
-                    f"{result.request_ratio:.3f} x requests, {result.errors} errors, {result.wrong} wrong",
-                    file=sys.stderr,
-                    flush=True,
-                )
-    print(
-        f"{arguments.cases} cases, {arguments.runs} runs, Python {platform.python_version()}, {os.cpu_count()} cores\n"
-    )
+                print(_line(result), file=sys.stderr, flush=True)
+                if arguments.results:
+                    with arguments.results.open("a", encoding="utf-8") as file:
+                        file.write(json.dumps(asdict(result)) + "\n")
+    machine = f"Python {platform.python_version()}, {os.cpu_count()} cores"
+    print(f"{arguments.cases} cases, {arguments.runs} runs, {machine}\n")
     print(table(measurements))
-    if arguments.json:
-        arguments.json.write_text(json.dumps([asdict(item) for item in measurements], indent=1), encoding="utf-8")
+
+
+def _line(result: Measurement) -> str:
+    return (
+        f"{result.setting}, {result.tool}: {result.seconds:.1f} s, {result.time_ratio:.2f} x ideal, "
+        f"{result.request_ratio:.3f} x requests, {result.errors} errors, {result.wrong} wrong"
+    )
 
 
 if __name__ == "__main__":

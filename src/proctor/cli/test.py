@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -59,10 +60,15 @@ from proctor.running.settings import ClusterOptions, RunOptions
 T = TypeVar("T", Suite, Case, Turn)
 
 
+COMMAND_LINE = "proctor.command_line"
+"""Under this key the context of click has the command line of the run."""
+
+
 class TestCommand(DocumentedCommand):
     """The `test` command. It accepts options of another tool's command, and points to ours for its subcommands."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        ctx.meta[COMMAND_LINE] = shlex.join(["proctor", "test", *args])
         tools = [(plugin.name, plugin.test_options) for plugin in shipped_plugins() if plugin.test_options is not None]
         for tool, options in tools:
             if args and args[0] in options.commands and not Path(args[0]).exists():
@@ -372,7 +378,12 @@ class TestOptions:
     metavar="NAME",
     help="Name of the run, for other commands: nightly, before-refactor.",
 )
-@option("--resume", group=STORED_RUNS, is_flag=True, help="Continue the interrupted run of the same command.")
+@option(
+    "--resume",
+    group=STORED_RUNS,
+    is_flag=True,
+    help="Continue the latest run of the same command: run only what is missing or ended in an error.",
+)
 @option(
     "--reuse",
     group=STORED_RUNS,
@@ -478,6 +489,7 @@ def _request(
         reuse=options.reuse,
         name="" if options.name is None else validate_run_name(options.name),
         key=options.resume_key(selection.places),
+        command=click.get_current_context().meta.get(COMMAND_LINE, ""),
         gate=options.gate_request(configuration),
     )
 

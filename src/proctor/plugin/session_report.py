@@ -15,6 +15,7 @@ from proctor.reporting.judge_report import judge_lines
 from proctor.reporting.terminal.screen import escape_line, escape_unencodable
 from proctor.reporting.wording import STYLES, counts_text, money, pass_rate_text, plural
 from proctor.results.run import Run
+from proctor.results.score import Outcome
 from proctor.results.verdict import RunVerdict, SuiteVerdict
 from proctor.running.assertions.agent_runner import AgentRun
 
@@ -52,6 +53,8 @@ def print_summary(
         lines += [(reused_line, {})] if reused_line else []
         lines += [(f"{plural(reruns, 'trial')} re-run by pytest; the last answer counts", {})] if reruns else []
         lines += [(str(verdict), _markup(verdict))]
+        if verdict.counts[Outcome.ERROR]:
+            lines.append(("run only what did not pass again: pytest --last-failed", {}))
         lines += [(f"saved to {folder}; show again: proctor show {run.id}", {})]
     elif reused_line:
         lines.append((reused_line, {}))

@@ -12,6 +12,7 @@ from proctor.cases.formats.native.writer import write_case
 from proctor.reporting.arms_report import agents_data, arms_data
 from proctor.reporting.failing_cases import failures
 from proctor.reporting.pending_cases import pending_cases
+from proctor.reporting.rerun import rerun_errors_command
 from proctor.results.gate_result import gate_to_json
 from proctor.results.judge_calibration import review_calibrations, uncalibrated_judges
 from proctor.results.judge_usage import summary_to_json
@@ -31,6 +32,8 @@ def write(run: Run, verdict: RunVerdict, out: TextIO) -> None:
     head: dict[str, Json] = {"schema": SCHEMA, "run": run_data(run), "verdict": verdict_data(verdict), "suites": suites}
     if verdict.outcome is not Outcome.PASSED or any(verdict.counts[bad] for bad in (Outcome.FAILED, Outcome.ERROR)):
         head["failures"] = failures(run, verdict)
+    if command := rerun_errors_command(run, verdict):
+        head["rerun_errors"] = command
     if (pending := pending_cases(run, verdict)) is not None:
         commands = [command for _, command in pending.commands]
         head["pending"] = {"cases": list(pending.names), "reasons": list(pending.reasons), "commands": commands}

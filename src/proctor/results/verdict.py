@@ -396,17 +396,18 @@ def _suite_outcome(counts: Mapping[Outcome, int], info: SuiteInfo, trials: int) 
         return SKIPPED, "every case was skipped" if counts[SKIPPED] else "no case ran"
     share = f"{passed:,} of {total:,} cases passed"
     rule = "" if info.criteria.pct == 1 else f" ({info.criteria.pct:.0%} required)"
+    errors = f"; {counts[ERROR]:,} ended in errors" if counts[ERROR] else ""
     if not _meets_share(
         passed + unknown + missing + _recoverable(counts, info, missing), total + missing, info.criteria.pct
     ):
-        return FAILED, share + rule
+        return FAILED, share + rule + errors
     if missing:
         return ERROR, f"{share}{rule}; {missing} of {info.planned} trials did not run"
     if not _meets_share(passed, total, info.criteria.pct):
-        if counts[ERROR]:
-            return ERROR, f"{share}{rule}; {counts[ERROR]} ended in errors"
+        if errors:
+            return ERROR, share + rule + errors
         return PENDING, f"{share}{rule}; {counts[PENDING]} pending (use `proctor grade` or a judge model)"
-    return PASSED, share + rule
+    return PASSED, share + rule + errors
 
 
 def _meets_share(passed: int, total: int, pct: float) -> bool:
@@ -448,7 +449,9 @@ def _run_outcome(run: Run, verdicts: Sequence[SuiteVerdict]) -> tuple[Outcome, s
         if len(suites) == 1:
             return outcome, first.reason
         several = f"{1 + len(others)} of {len(suites)} suites {_SEVERAL[outcome]}; " if others else ""
-        return outcome, f"{several}{first.name}: {first.reason}"
+        broken = [suite.name for suite in suites if suite.outcome is ERROR is not outcome]
+        errors = f"; {broken[0] if len(broken) == 1 else f'{len(broken)} suites'} ended in errors" if broken else ""
+        return outcome, f"{several}{first.name}: {first.reason}{errors}"
     if outcome is SKIPPED:
         return ERROR, "nothing ran that could pass or fail"
     if len(suites) == 1:

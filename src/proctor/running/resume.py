@@ -1,12 +1,13 @@
-"""Opens the run that trials belong to: a new one, or an interrupted one to resume.
+"""Opens the run that trials belong to: a new one, or one to resume.
 
 A process that works on a run holds the lock on `<run>.running` in the store; the operating system releases it when the
-process ends. Resuming finds the latest unfinished run with the same plan key and a free lock, and compares its trials
-with the plan:
+process ends. Resuming finds the latest run with the same plan key and a free lock that is unfinished, or the latest of
+all if it finished but trials of it ended in errors. It compares the trials of that run with the plan:
 
 - a trial with an unchanged case and agent that did not end in an error is kept;
 - a trial whose case or agent changed, that ended in an error, or that is not in the plan any more is deleted and, if it
-  is in the plan, run again;
+  is in the plan, run again; if the agent had answered, and only an evaluator ended in an error, its answer is scored
+  again;
 - if evaluators or criteria changed, answers are kept and scored again, without calling the agent.
 
 The obvious version, counting the stored trials and running the rest, is wrong: the suite or the agent may have changed,
@@ -75,30 +76,35 @@ def start_run(run: Run, store: Store | None) -> OpenRun:
 
 
 def resume_run(run: Run, plan: Plan, store: Store) -> OpenRun | None:
-    """Open the latest interrupted run of the same plan, or return `None` if there is none.
+    """Open the latest run of the same plan that is unfinished or has errors, or return `None` if there is none.
 
-    `run` is a new run of the plan; it gets the id, the start and the name of the interrupted one.
+    `run` is a new run of the plan; it gets the id, the start and the name of the earlier one.
     """
-    interrupted = _find_interrupted_run(plan, store)
-    if interrupted is None:
+    resumable = _find_resumable_run(plan, store)
+    if resumable is None:
         return None
-    row, lock = interrupted
+    row, lock = resumable
     keys = store.stored_trials(row.no)
     unchanged: dict[int, int] = {}
     moves: list[tuple[int, int]] = []
+    answers: dict[TrialAddress, Trial] = {}
     for planned in plan.trials:
         key = keys.get(planned.address)
-        if key is None or key.outcome == Outcome.ERROR or not _is_unchanged(planned, key):
+        if key is None or not _is_unchanged(planned, key):
+            continue
+        if key.outcome == Outcome.ERROR:
+            trial = store.trial(key.no)
+            if _agent_answered(trial):
+                answers[planned.address] = trial
             continue
         if has_changed(key.files_read) is not None:
             continue
         unchanged[planned.position] = key.no
         if key.position != planned.position:
             moves.append((planned.position, key.no))
-    answers: dict[TrialAddress, Trial] = {}
     if row.scoring != scoring_key(plan.suites):
         answered = (store.trial(no) for no in unchanged.values())
-        answers = {(trial.suite, trial.case.id, trial.number): trial for trial in answered}
+        answers |= {(trial.suite, trial.case.id, trial.number): trial for trial in answered}
         unchanged, moves = {}, []
     numbers = set(unchanged.values())
     store.drop_trials(row.no, [key.no for key in keys.values() if key.no not in numbers])
@@ -138,19 +144,36 @@ def exclusive_run(store: Store, run_id: str) -> Iterator[None]:
         lock.remove()
 
 
-def _find_interrupted_run(plan: Plan, store: Store) -> tuple[Run, FileLock] | None:
-    """The latest unfinished run of the same plan that no process uses, and its lock, acquired."""
+def _agent_answered(trial: Trial) -> bool:
+    """Whether the agent answered every turn, so that the error of a trial is one of its evaluators."""
+    return not trial.ended_early and bool(trial.replies) and all(reply.error is None for reply in trial.replies)
+
+
+def _find_resumable_run(plan: Plan, store: Store) -> tuple[Run, FileLock] | None:
+    """The latest run of the same plan that is unfinished, or that has errors and no later run; and its lock, acquired.
+
+    No process may use it.
+    """
+    is_latest = True
     for row in store.runs():
-        if row.plan != plan.key or row.status is RunStatus.FINISHED:
+        if row.plan != plan.key:
+            continue
+        has_errors = is_latest and row.status is RunStatus.FINISHED and _has_errors(store, row)
+        is_latest = False
+        if row.status is RunStatus.FINISHED and not has_errors:
             continue
         lock = _try_lock(store, row.id)
         if lock is None:
             continue
         now = store.find_run(row.id)  # another process may have finished it before we got the lock
-        if now.status is not RunStatus.FINISHED:
+        if now.status is not RunStatus.FINISHED or has_errors:
             return now, lock
         lock.release()
     return None
+
+
+def _has_errors(store: Store, run: Run) -> bool:
+    return any(summary.outcome is Outcome.ERROR for summary in store.summaries(run.no))
 
 
 def _try_lock(store: Store, run_id: str) -> FileLock | None:

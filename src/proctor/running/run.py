@@ -65,6 +65,8 @@ class RunRequest:
     """The user's name for the run."""
     key: str = ""
     """What else must be the same for one run to resume another: the selection, as the caller wrote it."""
+    command: str = ""
+    """The command line of the run, if it has one; reports show how to run it again."""
     gate: GateSettings | None = None
     """Re-run only suspects, and compare the run with the baseline."""
     skipped_files: Mapping[str, str] = field(default_factory=dict)
@@ -171,7 +173,7 @@ def _plan(request: RunRequest) -> Plan:
 
 
 def _open_run(plan: Plan, request: RunRequest, store: Store | None) -> OpenRun:
-    """The interrupted run, if `--resume` was requested and there is one, else a new run."""
+    """The run to resume, if `--resume` was requested and there is one, else a new run."""
     run, resumed = new_run(plan, request), None
     if store is not None and request.resume:
         possible = plan if request.gate is None else _gate_trials().with_every_follow_up(plan, request.gate)
@@ -215,7 +217,7 @@ def new_run(plan: Plan, request: RunRequest) -> Run:
             "maxfail": request.options.maxfail,
             "judge": None if request.options.judge is None else judge_record(request.options.judge),
             "budget_usd": request.options.budget_usd,
-            **_agent_overrides(request),
+            **_rerun_options(request),
             **to_json(request.options.overrides),
         },
         planned=len(plan.trials),
@@ -227,11 +229,15 @@ def new_run(plan: Plan, request: RunRequest) -> Run:
     )
 
 
-def _agent_overrides(request: RunRequest) -> dict[str, Any]:
-    """The agent and arms that replace those of the suites, if they are text; reports show how to re-run a case."""
+def _rerun_options(request: RunRequest) -> dict[str, Any]:
+    """The agent and arms that replace those of the suites, if they are text; reports show how to re-run a case.
+
+    With them the command line, by which reports show how to run the errors again.
+    """
     agent = {"agent": mask(request.agent)} if isinstance(request.agent, str) else {}
     arms = {name: mask(item) for name, item in request.arms.items() if isinstance(item, str)}
-    return agent | ({"arms": arms} if arms else {})
+    command = {"command": mask(request.command)} if request.command else {}
+    return agent | ({"arms": arms} if arms else {}) | command
 
 
 @contextmanager

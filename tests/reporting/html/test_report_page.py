@@ -151,7 +151,9 @@ def test_the_verdict_comes_first_with_its_reason() -> None:
     text = report(html, small_run())
 
     assert re.search(
-        r"<h1>Failed</h1>\s*<p class=\"reason\">2 of 2 suites failed; support: 1 of 5 cases passed</p>", text
+        r"<h1>Failed</h1>\s*<p class=\"reason\">"
+        r"2 of 2 suites failed; support: 1 of 5 cases passed; 1 ended in errors</p>",
+        text,
     )
 
 

@@ -147,10 +147,10 @@ def test_quiet_leaves_only_the_verdicts() -> None:
     lines = printed(small_run(), quiet=True).splitlines()
 
     assert lines == [
-        "FAILED  support: 1 of 5 cases passed",
+        "FAILED  support: 1 of 5 cases passed; 1 ended in errors",
         "FAILED  booking: 1 of 2 cases passed",
         "",
-        "FAILED  2 of 2 suites failed; support: 1 of 5 cases passed",
+        "FAILED  2 of 2 suites failed; support: 1 of 5 cases passed; 1 ended in errors",
     ]
 
 
@@ -418,13 +418,31 @@ def test_the_live_display_shows_failures_and_the_summary_but_not_each_pass() -> 
 
 def test_the_live_display_tells_counts_rate_cost_and_time_left() -> None:
     terminal = LiveTerminal(FakeTerminal(), environ={"TERM": "xterm"})
-    terminal._planned = 40
+    terminal._planned = terminal._rest.planned = 40
     terminal._counts.update({PASSED: 11, FAILED: 1, ERROR: 0})
     terminal._cost = 0.25
+    for number in range(12):
+        terminal._rest.start(number, number / 2)
+        terminal._rest.finish(number, (number + 1) / 2)
 
     words = "".join(span if isinstance(span, str) else span[0] for span in terminal._status(12, 6.0, 80))
 
     assert words == "12/40  11 passed, 1 failed  2.0/s · $0.2500 · 14s left"
+
+
+def test_the_live_display_counts_what_is_in_flight() -> None:
+    """Three trials of four ended after a second each; the last one has run for a minute."""
+    terminal = LiveTerminal(FakeTerminal(), environ={"TERM": "xterm"})
+    terminal._planned = terminal._rest.planned = 4
+    terminal._counts.update({PASSED: 3})
+    for number in range(4):
+        terminal._rest.start(number, 0.0)
+    for number in range(3):
+        terminal._rest.finish(number, 1.0)
+
+    words = "".join(span if isinstance(span, str) else span[0] for span in terminal._status(3, 60.0, 80))
+
+    assert words == "3/4  3 passed  3.0/min · 1 left, slowest running for 60s"
 
 
 def test_the_live_display_of_a_resumed_run_counts_stored_trials() -> None:
@@ -434,7 +452,7 @@ def test_the_live_display_of_a_resumed_run_counts_stored_trials() -> None:
 
     words = "".join(span if isinstance(span, str) else span[0] for span in terminal._status(12, 1.0, 80))
 
-    assert words == "12/40  10 stored, 2 passed  2.0/s · 14s left"
+    assert words == "12/40  10 stored, 2 passed  2.0/s", "two trials say nothing about the rest"
 
 
 def test_the_live_display_lets_no_escape_sequence_through() -> None:

@@ -33,7 +33,7 @@ from proctor.reporting.comparison_report import (
 from proctor.reporting.failing_cases import FailingCase, failing_cases
 from proctor.reporting.html.trial_view import anchor
 from proctor.reporting.markdown.escaping import code, inline, row, table_head
-from proctor.reporting.markdown.report import case_title, write_gate, write_pending
+from proctor.reporting.markdown.report import case_title, write_gate, write_pending, write_rerun
 from proctor.reporting.wording import (
     VERDICT_BADGES,
     counts_text,
@@ -294,6 +294,9 @@ def _rerun_commands(comment: Comment) -> Iterator[str]:
             argument = shlex.quote(f"{path}::{case_id}")
             yield f"- {code(f'proctor test {argument}')}\n"
         yield "\n"
+    out = io.StringIO()
+    write_rerun(comment.run, comment.verdict, out)
+    yield out.getvalue()
 
 
 def _rows(lines: Iterable[str], count: int, room: int) -> str:
@@ -386,6 +389,7 @@ def _write_suites(run: Run, verdict: RunVerdict, out: TextIO) -> None:
 def _write_failures(run: Run, verdict: RunVerdict, out: TextIO) -> None:
     """Write every case that did not pass: the first ones with their reasons, the others by name."""
     cases = failing_cases(run, verdict, max_with_reasons=MAX_CASES_WITH_REASONS, limit=MAX_TEXT)
+    write_rerun(run, verdict, out)
     if run.gate is None:
         _write_failing_cases("Failures", cases, out)
         return

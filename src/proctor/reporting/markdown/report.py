@@ -22,10 +22,16 @@ from proctor.reporting.explain import (
     missing_and_extra_tools,
     value_text,
 )
-from proctor.reporting.failing_cases import FAILED_OR_ERROR, FailingCase, ReasonCounter, trials_text
+from proctor.reporting.failing_cases import (
+    FAILED_OR_ERROR,
+    FailingCase,
+    ReasonCounter,
+    trials_text,
+)
 from proctor.reporting.judge_report import judge_caveats, judge_lines
 from proctor.reporting.markdown.escaping import code, fence, inline, row, table_head
 from proctor.reporting.pending_cases import pending_cases
+from proctor.reporting.rerun import rerun_errors_command
 from proctor.reporting.wording import (
     BADGES,
     VERDICT_BADGES,
@@ -223,6 +229,7 @@ def write(run: Run, verdict: RunVerdict, out: TextIO) -> None:
     _write_summary(run, verdict, out)
     write_gate(run, verdict, out)
     write_pending(run, verdict, out)
+    write_rerun(run, verdict, out)
     _write_means(run, verdict, out)
     if run.compares_agents:
         write_arms_markdown(run, out)
@@ -339,6 +346,12 @@ def write_pending(run: Run, verdict: RunVerdict, out: TextIO) -> None:
     names = ", ".join(inline(name, 120) for name in pending.names[:MAX_PENDING_NAMES])
     more = len(pending.names) - MAX_PENDING_NAMES
     out.write(f"\n{names}{f' and {more:,} more' if more > 0 else ''}\n\n")
+
+
+def write_rerun(run: Run, verdict: RunVerdict, out: TextIO) -> None:
+    """Write how to run only the errors again, if there are any."""
+    if command := rerun_errors_command(run, verdict):
+        out.write(f"Run only the errors again: {code(command)}\n\n")
 
 
 def _write_means(run: Run, verdict: RunVerdict, out: TextIO) -> None:

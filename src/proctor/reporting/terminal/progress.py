@@ -7,17 +7,18 @@ from __future__ import annotations
 
 import atexit
 import io
-import math
 import os
 import re
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, TextIO
 
+from proctor.base.clock import Clock
+from proctor.cases.suite import Case
 from proctor.reporting.terminal.case_blocks import CaseBlock, CaseBlocks
+from proctor.reporting.terminal.eta import Forecast, RestEstimator, rest_text
 from proctor.reporting.terminal.run_text import (
     NameColumn,
     WarningFilter,
@@ -36,7 +37,7 @@ from proctor.reporting.terminal.screen import (
     supports_unicode,
     wrap_spans,
 )
-from proctor.reporting.wording import STYLES, count_parts, duration, money, plural
+from proctor.reporting.wording import STYLES, count_parts, money, plural
 from proctor.results.run import Run
 from proctor.results.score import Outcome
 from proctor.results.trial import Trial
@@ -205,6 +206,8 @@ def print_loading(stream: TextIO, references: Iterable[Any], environ: Mapping[st
 
 
 BAR_WIDTH = 24
+FORECAST_SECONDS = 1.0
+"""How long the bar shows a forecast before it is made again."""
 MAX_WORKER_LINES = 8
 """If there are more workers, one line shows all of them together."""
 
@@ -261,6 +264,9 @@ class LiveTerminal:
         self._cost: float | None = None
         self._planned = self._stored = 0
         self._started_at = 0.0
+        self._rest = RestEstimator(0)
+        self._forecast: Forecast | None = None
+        self._forecast_until = 0.0
         self._live: Any = None
         self._workers: Callable[[], Sequence[WorkerState]] | None = None
 
@@ -272,12 +278,17 @@ class LiveTerminal:
         self._screen.flush()
         self._planned = planned
         self._stored = stored
-        self._started_at = time.monotonic()
+        self._started_at = Clock.monotonic()
+        self._rest.planned = planned - stored
         self._live = Live(console=self._console, get_renderable=self._bar, transient=True, refresh_per_second=5)
         self._live.start()
         atexit.register(self._live.stop)
 
+    def trial_started(self, case: Case, number: int) -> None:
+        self._rest.start((case.id, number), Clock.monotonic())
+
     def trial_done(self, trial: Trial) -> None:
+        self._rest.finish((trial.case.id, trial.number), Clock.monotonic(), trial.duration_ms / 1000)
         self._counts[trial.outcome] += 1
         self._planned = max(self._planned, self._stored + self._counts.total())  # the gate adds re-runs as it goes
         usage = trial.usage
@@ -311,13 +322,13 @@ class LiveTerminal:
         line.add_column(width=width)
         line.add_column(no_wrap=True, overflow="ellipsis")
         room = self._console.width - width - 3
-        line.add_row(bar, rich_text(*self._status(done, time.monotonic() - self._started_at, room)))
+        line.add_row(bar, rich_text(*self._status(done, Clock.monotonic(), room)))
         for name, text in [] if self._workers is None else _worker_lines(self._workers()):
             line.add_row(rich_text(name), rich_text((text, "dim")))
         return line
 
-    def _status(self, done: int, elapsed: float, room: int) -> list[Span]:
-        """`12/40  11 passed, 1 failed  2.1/s · $0.03 · 13s left`; on a narrow terminal, as much of it as fits.
+    def _status(self, done: int, now: float, room: int) -> list[Span]:
+        """`12/40  11 passed, 1 failed  2.1/s · $0.03 · 10-15s left`; on a narrow terminal, as much of it as fits.
 
         For a resumed run it also shows how many trials were stored already.
         """
@@ -326,7 +337,7 @@ class LiveTerminal:
         counts = [(text, STYLES[outcome]) for text, outcome in count_parts(self._counts)]
         for number, count in enumerate([*stored, *counts]):
             parts.append([", " if number else "  ", count])
-        for number, note in enumerate(self._notes(done, elapsed)):
+        for number, note in enumerate(self._notes(now)):
             parts.append([(f"{' · ' if number else '  '}{note}", "dim")])
         spans: list[Span] = []
         for part in parts:
@@ -336,8 +347,8 @@ class LiveTerminal:
             spans += part
         return spans
 
-    def _notes(self, done: int, elapsed: float) -> list[str]:
-        finished = self._counts.total()
+    def _notes(self, now: float) -> list[str]:
+        elapsed, finished = now - self._started_at, self._counts.total()
         if not finished:
             return [f"{elapsed:.0f}s"]
         notes = []
@@ -346,9 +357,11 @@ class LiveTerminal:
             notes.append(f"{rate:.1f}/s" if rate >= 1 else f"{rate * 60:.1f}/min")
         if self._cost is not None:
             notes.append(money(self._cost))
-        if done < self._planned:
-            left = math.ceil(elapsed / finished * (self._planned - done))
-            notes.append(f"{left}s left" if left < 60 else f"{duration(left * 1000)} left")
+        if now >= self._forecast_until:
+            self._forecast = self._rest.forecast(now)
+            self._forecast_until = now + FORECAST_SECONDS
+        if self._forecast is not None:
+            notes.append(rest_text(self._forecast))
         return notes
 
 

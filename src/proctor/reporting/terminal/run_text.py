@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from proctor.reporting.build_findings import GATE_VERDICT_LABELS, gate_lines
 from proctor.reporting.explain import BRIEF, FULL, Fact, explain
 from proctor.reporting.pending_cases import pending_cases
+from proctor.reporting.rerun import rerun_errors_command
 from proctor.reporting.terminal.facts import INDENT, print_facts
 from proctor.reporting.terminal.screen import Screen, Span, cut_middle, display_width, escape_line
 from proctor.reporting.wording import (
@@ -244,6 +245,8 @@ def _print_verdict(screen: Screen, run: Run, verdict: RunVerdict) -> None:
         hint = "" if "--resume" in verdict.reason else "; continue with --resume"
         text = f"interrupted after {len(run.summaries):,} of {plural(planned, 'trial')}{hint}"
         screen.line(f"{'':<8}{text}", hang=8)
+    if command := rerun_errors_command(run, verdict):
+        screen.line(f"{'':<8}run only the errors again: ", (command, "bold"), hang=8)
 
 
 def _gap(word: str) -> list[Span]:

@@ -304,8 +304,9 @@ def _run(data: Mapping[str, Any]) -> Run:
         plan=plan,
         name=name,
     )
-    # A file may come from anywhere: the command that a report shows to re-run a case must not name its agent.
-    run.options = {key: value for key, value in run.options.items() if key not in ("agent", "agents", "arms")}
+    # A file may come from anywhere: the command that a report shows to re-run a case must not come from it.
+    untrusted = ("agent", "agents", "arms", "command")
+    run.options = {key: value for key, value in run.options.items() if key not in untrusted}
     return run
 
 
