@@ -17,6 +17,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 
 import proctor
@@ -128,15 +129,12 @@ def _panel(name: str, points: list[Point]) -> str:
         return f"{WIDTH * time_ / end:.1f},{HEIGHT * (1 - min(seconds, ceiling) / ceiling):.1f}"
 
     parts = [f'<text class="title" x="0" y="-12">{name}</text>']
-    step = end / len(points)
-    for kind in ("tail", "band"):
-        for point in points:
-            forecast = point.forecast
-            if forecast is None or forecast.is_tail != (kind == "tail"):
-                continue
-            low, high = (0.0, ceiling) if kind == "tail" else (forecast.low, max(forecast.high, forecast.low + 0.2))
-            corners = (at(point.time, low), at(point.time + step, low), at(point.time + step, high))
-            parts.append(f'<polygon class="{kind}" points="{" ".join([*corners, at(point.time, high)])}"/>')
+    for kind, members in groupby(points, key=_kind):
+        shown = [(point.time, point.forecast) for point in members if point.forecast is not None]
+        if kind:
+            low = [at(time_, 0.0 if kind == "tail" else item.low) for time_, item in shown]
+            high = [at(time_, ceiling if kind == "tail" else max(item.high, item.low + 0.3)) for time_, item in shown]
+            parts.append(f'<polygon class="{kind}" points="{" ".join([*low, *reversed(high)])}"/>')
     plain = " ".join(at(point.time, point.plain) for point in points if point.plain is not None)
     parts.append(f'<polyline class="plain" points="{plain}"/>')
     parts.append(f'<polyline class="true" points="{at(0, end)} {at(end, 0)}"/>')
@@ -145,6 +143,11 @@ def _panel(name: str, points: list[Point]) -> str:
     parts.append(f'<text x="{WIDTH}" y="{HEIGHT + 16}" text-anchor="end">{end:.0f} s</text>')
     parts.append(f'<text x="-6" y="{HEIGHT - HEIGHT / 1.6 + 4}" text-anchor="end">{end:.0f} s</text>')
     return "".join(parts)
+
+
+def _kind(point: Point) -> str:
+    """What is drawn at a time: a range, that only slow trials are left, or nothing."""
+    return "" if point.forecast is None else "tail" if point.forecast.is_tail else "band"
 
 
 def _legend() -> str:

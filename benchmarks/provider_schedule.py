@@ -37,9 +37,10 @@ class Setting:
 
     `places` requests are answered at a time. Further ones wait in the provider's queue, or are refused with a bare 429
     if `refuses_above_places`. `rate` requests per second are accepted, after a first `burst`; others get a 429 with
-    `Retry-After`. It is down for `outage_seconds` in the middle of the run: half of the new requests get a 503, for the
-    other half the connection is closed; requests that it is working on are answered. `slow_share` of the cases take
-    `slow_seconds`, but only for their first request: one that is sent again takes as long as an ordinary case.
+    `Retry-After`. It is down for `outage_seconds` in the middle of the run: half of the requests, new or in its queue,
+    get a 503, for the other half the connection is closed; those that it works on are answered. `slow_share` of the
+    cases take `slow_seconds`, but only for their first request: one that is sent again takes as long as an ordinary
+    case.
     """
 
     name: str

@@ -86,6 +86,7 @@ class Provider:
         if self.setting.refuses_above_places and self._places.locked():
             raise Refused(429)
         async with self._places:
+            self._check_outage()  # what waited in the queue is lost too
             await self._work(entry)
         return answer(entry.case) if entry.model == MODEL else _judgement(document)
 

@@ -13,7 +13,7 @@ answers says, since the provider may have begun to slow the run down. Retries an
 time of a trial.
 
 While the provider is down no trial gets older: `pause` stops the clock. It also stops if nobody says so, but no trial
-ends for ten times as long as usual although many run: a client may wait for its provider on its own.
+ends for ten times the mean gap although many run: a client may wait for its provider on its own.
 """
 
 from __future__ import annotations
