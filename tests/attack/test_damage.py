@@ -20,8 +20,8 @@ AGENTS = {
         "code under test replaced builtins.min",
     ),
     "deleted": (
-        "import sys\nclass Odd:\n    def __del__(self): sys.exit(0)\nKEPT = Odd()\n"
-        "def agent(question):\n    return 'wrong'\n",
+        "import sys\nclass Odd:\n    def __del__(self): sys.exit(0)\n"
+        "def agent(question):\n    Odd()\n    return 'wrong'\n",
         1,
         "Odd.__del__ raised SystemExit: 0, which was ignored",
     ),

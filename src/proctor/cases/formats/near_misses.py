@@ -27,7 +27,7 @@ from proctor.base.errors import Problem
 from proctor.base.json_data import Json
 from proctor.base.source import YAML_SUFFIXES, ending
 from proctor.cases.formats import CSV, JSON_LINES, formats, has_keys_of
-from proctor.cases.formats.table import COLUMNS, PREFIXES, separator_of
+from proctor.cases.formats.columns import COLUMNS, PREFIXES, separator_of
 
 DISTINCTIVE_KEYS = frozenset({"evaluators", "rerun_tools", "reexecute", "waivers", "allow_files_from"})
 """Keys of a suite that hardly any other kind of file has."""

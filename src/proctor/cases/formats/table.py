@@ -16,15 +16,11 @@ from proctor.base.csv_text import csv_rows
 from proctor.base.documents import Document, did_you_mean
 from proctor.base.errors import InvalidSuite, Problem
 from proctor.base.json_data import UNSET, Json, to_text
+from proctor.cases.formats.columns import COLUMNS, PREFIXES, SEPARATORS, separator_of
 from proctor.cases.formats.native.reader import read_case, read_document
 from proctor.cases.formats.native.writer import SuiteText, replace_lone_surrogates
 from proctor.cases.ids import UniqueIds
 from proctor.cases.suite import Case, Criteria, Settings, Suite, complete_evaluators
-
-COLUMNS = ("id", "input", "expected", "contains", "contains_all", "tools", "description", "tags")
-PREFIXES = ("metadata.", "state.", "input.")
-SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "vertical bars"}
-"""Separators that spreadsheets write and a suite does not have, and how messages call them."""
 
 CASE_FIELD_NAMES = {
     "id": "its id",
@@ -111,11 +107,6 @@ def write(suites: Sequence[Suite]) -> SuiteText:
     writer.writeheader()
     writer.writerows(table)
     return SuiteText(replace_lone_surrogates(out.getvalue(), losses), tuple(losses))
-
-
-def separator_of(header: str) -> str:
-    """The character that separates the columns of a table, from its first line; a comma if none does."""
-    return max(",;\t|", key=header.count)
 
 
 def _check_shape(path: Path, header: list[str], rows: list[tuple[int, list[str]]]) -> None:
