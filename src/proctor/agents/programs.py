@@ -25,7 +25,7 @@ from proctor.base.process_tree import MARK_VARIABLE, kill_tree, new_mark
 _CHUNK_BYTES = 65536
 GRACE_SECONDS = 2.0
 """How long a program may take to end by itself."""
-_OUTPUT_GRACE_SECONDS = 0.25
+OUTPUT_GRACE_SECONDS = 0.25
 """How long to wait for output after a program has ended; its children may keep the pipe open forever."""
 _FIRST_LINES = 6
 _LAST_LINES = 8
@@ -139,7 +139,7 @@ class Process:
         assert self._process.stdout is not None
         while True:
             self._next = self._next or asyncio.create_task(self._process.stdout.read(_CHUNK_BYTES))
-            done, _ = await asyncio.wait({self._next}, timeout=_OUTPUT_GRACE_SECONDS)
+            done, _ = await asyncio.wait({self._next}, timeout=OUTPUT_GRACE_SECONDS)
             if done:
                 chunk, self._next = self._next.result(), None
                 if not chunk:
@@ -151,14 +151,17 @@ class Process:
     async def wait(self) -> None:
         """Wait until the program has ended, and a moment for the rest of its stderr."""
         await self._process.wait()
-        await asyncio.wait({self._stderr_reader}, timeout=_OUTPUT_GRACE_SECONDS)
+        await asyncio.wait({self._stderr_reader}, timeout=OUTPUT_GRACE_SECONDS)
 
-    async def has_ended(self, seconds: float = _OUTPUT_GRACE_SECONDS) -> bool:
+    async def has_ended(self, seconds: float = OUTPUT_GRACE_SECONDS) -> bool:
         """Whether the program has ended, or ends within this time."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                await self.wait()
-        return self._process.returncode is not None
+                await self._process.wait()
+        if self._process.returncode is None:
+            return False
+        await self.wait()  # for the rest of its stderr, which says why
+        return True
 
     async def end(self, *, graceful: bool = False) -> None:
         """End the program and its children; if `graceful`, first close its input and give it time to exit."""

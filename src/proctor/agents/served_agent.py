@@ -24,7 +24,7 @@ from proctor.agents.agent import BaseAgent
 from proctor.agents.http_agent import HttpAgent, HttpSession
 from proctor.agents.http_config import HttpOptions, read_http_options
 from proctor.agents.program_files import ProgramFiles
-from proctor.agents.programs import HeadAndTail, Process, Program
+from proctor.agents.programs import OUTPUT_GRACE_SECONDS, HeadAndTail, Process, Program
 from proctor.agents.reply import Reply
 from proctor.base.clock import Clock
 from proctor.base.errors import AgentFailed, UsageError
@@ -151,10 +151,17 @@ class _Service:
                     + (f". It printed: {output}" if output else ""),
                     infrastructure=True,
                 )
-            if await self.process.has_ended(_POLL_SECONDS):
+            if await self.has_ended(_POLL_SECONDS):
                 when = f"before it accepted connections at port {port}, which is in ${PORT_VARIABLE}"
                 raise AgentFailed(f"{self.exit_reason()} ({when})", infrastructure=True)
         await self.agent.start()
+
+    async def has_ended(self, seconds: float = OUTPUT_GRACE_SECONDS) -> bool:
+        """Whether it has ended, or ends within this time; then all that it printed is read."""
+        if not await self.process.has_ended(seconds):
+            return False
+        await asyncio.wait({self._reader}, timeout=2 * OUTPUT_GRACE_SECONDS)
+        return True
 
     def exit_reason(self) -> str:
         """How it ended, with what it wrote to stdout if it wrote nothing to stderr."""
@@ -184,7 +191,7 @@ class ServedSession:
         try:
             return await self._session.send(turn)
         except AgentFailed as error:
-            if error.transient and await self._service.process.has_ended():
+            if error.transient and await self._service.has_ended():
                 # Another conversation may have ended it, so this one is held again.
                 raise AgentFailed(f"{self._service.exit_reason()} (while it answered)", transient=True) from None
             raise
