@@ -77,8 +77,8 @@ class Process:
     async def start(cls, program: Program) -> Process:
         """Start the program, in its own process group and without a shell; raises `AgentFailed` if it cannot start."""
         mark = new_mark()
-        try:
-            process = await asyncio.create_subprocess_exec(
+        starting = asyncio.create_task(
+            asyncio.create_subprocess_exec(
                 *program.argv,
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
@@ -87,6 +87,14 @@ class Process:
                 env={**program.env, MARK_VARIABLE: mark},
                 start_new_session=True,
             )
+        )
+        try:
+            process = await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            # Without the shield, asyncio would kill the program alone, and wait as long as its children have its pipes.
+            with contextlib.suppress(OSError, ValueError):
+                await cls(program, await starting, mark).end()
+            raise
         except (OSError, ValueError) as error:
             raise AgentFailed(f"{program.title} could not be started: {error}") from error
         return cls(program, process, mark)
