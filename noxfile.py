@@ -109,7 +109,7 @@ def newest(session: nox.Session) -> None:
     # The collector may complain during any later test; the tests on the default Python are strict about it.
     lenient = ("-W", "ignore::pytest.PytestUnraisableExceptionWarning")
     apart = "--ignore=tests/running/cluster"  # Dask has its own threads and loops, and the tests of it take long
-    session.run("python", "-m", "pytest", "-n", "2", *lenient, apart, *(f"tests/{name}" for name in VARYING))
+    session.run("python", "-m", "pytest", "-n", "4", *lenient, apart, *(f"tests/{name}" for name in VARYING))
 
 
 @nox.session
