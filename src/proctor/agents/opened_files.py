@@ -170,7 +170,7 @@ def _install_hook() -> None:
 def _hook(event: str, arguments: tuple[Any, ...]) -> None:
     if event != "open":
         return
-    with suppress(Exception):  # an exception here would be raised by whoever opens the file
+    with suppress(Exception):  # otherwise opening the file would fail
         recorder = _recorder.get()
         if recorder is None or len(recorder.names) > 10 * MAX_FILES:
             return

@@ -181,7 +181,7 @@ def verdict(run: Run) -> RunVerdict:
 def suites_of_old_version(run: Run) -> set[str]:
     """The names of the suites with the old version of the agent, in a gate that compares two.
 
-    Their trials are evidence about the new version. What fails there is no failure of this run.
+    Their trials are evidence about the new version. A failure there does not fail this run.
     """
     if run.gate is None or not run.gate.against:
         return set()

@@ -118,8 +118,8 @@ class MaskedAnswer:
         places = list(dict.fromkeys(FIELD_NAMES.get(name, "the expectations") for name in reads))
         place = " and ".join(places) or "its arguments"
         return (
-            f"secrets in {place} were masked when it was stored, and there is no score of this evaluator from the run "
-            "that saw them, for the case as it is now; run the case again"
+            f"secrets in {place} are masked in the store, and the run that saw them has no score of this evaluator for "
+            "the case as it is now; run the case again"
         )
 
     def _has_masked_arguments(self, evaluator: ResolvedEvaluator) -> bool:
@@ -203,6 +203,6 @@ def masked_scores_note(scores: Iterable[Score]) -> str:
     stored = sum(kind == STORED_SCORE for kind in kinds)
     parts = [f"{stored:,} {'is' if stored == 1 else 'are'} from the run that saw the original"] if stored else []
     if errors := len(kinds) - stored:
-        parts.append(f"{errors:,} {'is an error' if errors == 1 else 'are errors'}, because there is no such score")
+        parts.append(f"{errors:,} {'is an error' if errors == 1 else 'are errors'}, because no run scored the original")
     count = f"{len(kinds):,} {'score depends' if len(kinds) == 1 else 'scores depend'}"
     return f"{count} on text in which secrets are masked: {'; '.join(parts)}" if kinds else ""

@@ -43,7 +43,7 @@ class Observability:
 
 
 def observability(reference: Any, base: Path | None, *, load: bool = False) -> Observability:
-    """What is observed of the agent that `reference` means; raises `UsageError` if there is no such agent.
+    """What Proctor will see of the agent at `reference`; raises `UsageError` if the agent does not exist.
 
     Only if `load` is set is the agent's code imported: then it is known whether it is an agent of a framework.
     """
