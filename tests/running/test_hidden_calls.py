@@ -9,12 +9,13 @@ import sys
 import threading
 import urllib.request
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
+from loopback_server import serve
 
 import proctor
 from proctor.agents import tools as tool_registry
@@ -62,10 +63,8 @@ class Model(BaseHTTPRequestHandler):
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[str]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), Model) as running:
-        threading.Thread(target=running.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{running.server_port}"
-        running.shutdown()
+    with serve(Model) as address:
+        yield address
 
 
 @pytest.fixture(autouse=True)

@@ -8,12 +8,12 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import json
-import threading
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 import pytest
+from loopback_server import serve
 
 import proctor
 from proctor.agents import tools as tool_registry
@@ -114,10 +114,8 @@ ANSWERS: dict[str, Callable[[bool], dict[str, Any]]] = {
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[str]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), Model) as running:
-        threading.Thread(target=running.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{running.server_port}"
-        running.shutdown()
+    with serve(Model) as address:
+        yield address
 
 
 @pytest.fixture(autouse=True)
