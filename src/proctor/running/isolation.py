@@ -7,10 +7,11 @@ run, is wrong: that process has threads, and a lock that one of them holds durin
 child.
 
 The two processes exchange messages over a socket, each with its length in front. The run sends pickled turns and closes
-its half of the socket at the end of the session. The other process sends JSON (`messages`): in this order, `ProcessStarted`,
-`AgentStarted`, `SessionOpened`, for each turn any number of `Progress` and one `TurnAnswered` or `TurnFailed`, then
-`SessionClosed` and `AgentStopped`; instead of any of them, `ProcessFailed`. Each step has a timeout. At the end of a session its process is always killed,
-together with everything it started, since it may not be able to end itself.
+its half of the socket at the end of the session. The other process sends JSON (`messages`), in this order:
+`ProcessStarted`, `AgentStarted`, `SessionOpened`, for each turn any number of `Progress` and one `TurnAnswered` or
+`TurnFailed`, then `SessionClosed` and `AgentStopped`; or `ProcessFailed` instead of any of them. Each step has a
+timeout. At the end of a session its process is always killed, together with everything it started, since it may not be
+able to end itself.
 
 What the process prints arrives through two pipes, its file descriptors 1 and 2. So the output of C code and of
 programs that the agent starts is captured too, and the last lines before a crash. Log records are messages (`Printed`).

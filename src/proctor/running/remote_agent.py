@@ -36,7 +36,7 @@ from proctor.agents.trial_context import (
     trial_number,
 )
 from proctor.base.clock import Clock
-from proctor.base.errors import AgentFailed, UnreadableReply, one_line
+from proctor.base.errors import AgentFailed, UnreadableReply
 from proctor.base.output_capture import Forward, OutputCapture, capture_output, current_capture
 from proctor.cases.suite import Case, Turn
 from proctor.running.conversation import OpenTurn, send_turn
