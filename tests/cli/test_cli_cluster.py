@@ -9,13 +9,19 @@ import os
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from proctor.base.errors import UsageError
+from proctor.running.cluster.options import check_cluster_options
+from proctor.running.settings import ClusterOptions
 
 pytestmark = pytest.mark.process
 
@@ -147,6 +153,8 @@ def test_doctor_says_which_worker_cannot_use_the_agent_and_why(proctor: Command,
         (["--workers", "2", "--isolate"], "cannot be combined with --workers"),
         (["--cluster", "tcp://127.0.0.1:9", "--tls-ca", "ca.pem"], "need a scheduler at tls://"),
         (["--cluster", "tls://127.0.0.1:9", "--tls-ca", "ca.pem"], "no such file"),
+        (["--cluster", "tcp://8.8.8.8:8786"], "public address (8.8.8.8) without TLS"),
+        (["--cluster", "tcp://[2001:4860:4860::8888]:8786"], "allow_plain_tcp = true"),
         (["--rate", "0"], "0"),
     ],
 )
@@ -199,3 +207,43 @@ def test_a_scheduler_behind_tls_is_reached_with_the_certificates_that_are_given(
 
     assert ended.code == 0, ended.out + ended.err
     assert "note:" not in ended.err
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="certificates are made with the openssl command")
+def test_a_scheduler_whose_certificate_is_a_strangers_is_refused(proctor: Command, place: Path) -> None:
+    for name in ("own", "stranger"):
+        options = f"-subj /CN={name} -keyout {name}-key.pem -out {name}.pem"
+        subprocess.run(
+            f"openssl req -x509 -newkey rsa:2048 -nodes -days 2 {options}".split(), check=True, capture_output=True
+        )
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain("stranger.pem", "stranger-key.pem")
+    (place / "proctor.toml").write_text(
+        "[cluster]\ntls_ca = 'own.pem'\ntls_cert = 'own.pem'\ntls_key = 'own-key.pem'\n"
+    )
+    with socket.create_server(("127.0.0.1", 0)) as server, ThreadPoolExecutor(1) as threads:
+
+        def accept() -> None:
+            with contextlib.suppress(OSError):
+                context.wrap_socket(server.accept()[0], server_side=True).close()
+
+        threads.submit(accept)
+        ended = proctor("test", "place.yaml", "--cluster", f"tls://127.0.0.1:{server.getsockname()[1]}")
+
+    assert ended.code == 2
+    assert "certificate" in ended.err.lower()
+
+
+def test_which_addresses_need_tls() -> None:
+    def accepted(address: str, **options: bool) -> bool:
+        try:
+            check_cluster_options(ClusterOptions(address=f"{address}:8786", **options))
+        except UsageError:
+            return False
+        return True
+
+    private = ["localhost", "127.0.0.1", "10.0.0.5", "172.16.0.1", "192.168.1.1", "169.254.1.1", "100.64.0.1"]
+    assert [host for host in [*private, "[::1]", "[fd00::1]", "[fe80::1]"] if not accepted(f"tcp://{host}")] == []
+    public = ["8.8.8.8", "172.32.0.1", "[2001:4860:4860::8888]"]
+    assert [host for host in public if accepted(f"tcp://{host}")] == []
+    assert all(accepted(f"tls://{host}") and accepted(f"tcp://{host}", allow_plain_tcp=True) for host in public)

@@ -17,7 +17,7 @@ from proctor.cases.suite import Turn
 from proctor.running.cluster import agent_host
 from proctor.running.cluster.agent_host import AgentHost
 from proctor.running.cluster.connection import order_of
-from proctor.running.messages import CallFailed, LoadedAgent, TurnAnswered, TurnFailed, decode_message
+from proctor.running.messages import CallFailed, LoadedAgent, SessionAborted, TurnAnswered, TurnFailed, decode_message
 from proctor.running.plan import make_plan
 from proctor.running.remote_agent import HostedTrial, pack
 from proctor.running.settings import ClusterOptions, RunOptions
@@ -117,14 +117,14 @@ def test_what_a_host_cannot_do_is_a_message_too() -> None:
 
 
 def test_a_session_that_is_aborted_is_closed() -> None:
-    async def abort(host: AgentHost) -> tuple[bool, list[str]]:
+    async def abort(host: AgentHost) -> tuple[SessionAborted, list[str]]:
         turn = asyncio.ensure_future(send(host, 1, "waits"))
         await asyncio.sleep(0.1)
         reached = await host.abort(1)
         await turn
         return reached, list(CLOSED)
 
-    assert serve(abort) == (True, ["c1"])
+    assert serve(abort) == (SessionAborted(is_ended=True), ["c1"])
 
 
 def test_the_time_that_a_session_takes_from_others_is_known_and_who_it_is() -> None:

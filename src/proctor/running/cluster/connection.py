@@ -216,7 +216,7 @@ async def connect(options: ClusterOptions, message_limit: int) -> AsyncIterator[
             security = _security(options).get_connection_args("client")
             try:
                 scheduler = await stack.enter_async_context(
-                    connected(address, security, message_limit, is_direct=bool(options.workers))
+                    connected(address, security, message_limit, CONNECT_SECONDS, is_direct=bool(options.workers))
                 )
             except (OSError, TimeoutError, InvalidMessage) as error:
                 raise UsageError(f"cannot connect to the scheduler at {options.address}: {one_line(error)}") from error

@@ -222,13 +222,17 @@ def _shown_name(value: object) -> str:
 
 @asynccontextmanager
 async def connected(
-    address: str, options: Mapping[str, Any], message_limit: int, *, is_direct: bool = False
+    address: str, options: Mapping[str, Any], message_limit: int, seconds: float, *, is_direct: bool = False
 ) -> AsyncIterator[Scheduler]:
-    """A connection to a scheduler; `options` are Dask's for connections. Raises `OSError` or `InvalidMessage`."""
+    """A connection to a scheduler; `options` are Dask's for connections, `seconds` the time limit for connecting.
+
+    Raises `OSError` or `InvalidMessage`.
+    """
     pool = ConnectionPool(
         limit=MAX_CONNECTIONS,
         deserialize=False,
         serializers=_SERIALIZERS,
+        timeout=seconds,
         connection_args={**options, "message_limit": message_limit + OVERHEAD},
     )
     async with pool:
