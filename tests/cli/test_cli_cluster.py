@@ -45,24 +45,55 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-async def worker_joined(address: str, tls: dict[str, str]) -> None:
+HOSTILE = """
+import pickle
+from pathlib import Path
+
+from proctor.running.cluster import agent_host
+
+
+class Hostile:
+    def __reduce__(self):
+        return (Path.touch, (Path({marker!r}),))
+
+
+async def send(self, key, turn):
+    return Hostile()
+
+
+async def call(self, number, method, arguments):
+    return Hostile() if method == "send" else await original(self, number, method, arguments)
+
+
+agent_host.AgentHost.send = send
+original = getattr(agent_host.AgentHost, "call", None)
+agent_host.AgentHost.call = call
+"""
+
+
+async def workers_joined(address: str, tls: dict[str, str], count: int) -> None:
     from distributed import Client, Security
 
     files = {"tls_ca_file": "--tls-ca-file", "tls_client_cert": "--tls-cert", "tls_client_key": "--tls-key"}
     security = Security(**{name: tls[option] for name, option in files.items()}) if tls else None  # type: ignore[no-untyped-call]
     async with Client(address, security=security, asynchronous=True, set_as_default=False, timeout=60) as client:  # type: ignore[no-untyped-call]
-        await client.wait_for_workers(1, timeout=60)  # type: ignore[no-untyped-call]
+        await client.wait_for_workers(count, timeout=60)  # type: ignore[no-untyped-call]
 
 
 @contextlib.contextmanager
-def cluster(folder: Path, protocol: str = "tcp", *tls: str) -> Iterator[str]:
-    """A scheduler and one worker, as processes of their own that were started in another folder than the run."""
+def cluster(folder: Path, protocol: str = "tcp", *tls: str, preload: Path | None = None) -> Iterator[str]:
+    """A scheduler and one worker, as processes of their own that were started in another folder than the run.
+
+    With `preload`, there is another worker that runs this file first.
+    """
     address = f"{protocol}://127.0.0.1:{free_port()}"
     quiet = {"DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "false", "SOME_API_KEY": KEY}
     commands = [
         ["dask_scheduler", "--host", address, "--no-dashboard", *tls],
         ["dask_worker", address, "--host", "127.0.0.1", "--no-dashboard", "--no-nanny", "--nthreads", "1", *tls],
     ]
+    if preload is not None:
+        commands.append([*commands[1], "--name", "rogue", "--preload", str(preload)])
     commands[1] += ["--name", "bench"]
     started = [
         subprocess.Popen(
@@ -75,7 +106,7 @@ def cluster(folder: Path, protocol: str = "tcp", *tls: str) -> Iterator[str]:
         for name, *arguments in commands
     ]
     try:
-        asyncio.run(worker_joined(address, dict(zip(tls[::2], tls[1::2], strict=True))))
+        asyncio.run(workers_joined(address, dict(zip(tls[::2], tls[1::2], strict=True)), len(started) - 1))
         yield address
     finally:
         for process in reversed(started):
@@ -247,3 +278,17 @@ def test_which_addresses_need_tls() -> None:
     public = ["8.8.8.8", "172.32.0.1", "[2001:4860:4860::8888]"]
     assert [host for host in public if accepted(f"tcp://{host}")] == []
     assert all(accepted(f"tls://{host}") and accepted(f"tcp://{host}", allow_plain_tcp=True) for host in public)
+
+
+def test_a_worker_that_answers_with_a_pickle_runs_nothing_here_and_is_not_used_any_more(
+    proctor: Command, place: Path
+) -> None:
+    (place / "rogue.py").write_text(HOSTILE.format(marker=str(place / "unpickled")), encoding="utf-8")
+    cases = "".join(f"  - {{id: c{n}, input: hello {n}, expected: {{contains: [hello {n}]}}}}\n" for n in range(4))
+    (place / "place.yaml").write_text(f"agent: place.py:agent\ncases:\n{cases}", encoding="utf-8")
+    with cluster(place, preload=place / "rogue.py") as address:
+        ended = proctor("test", "place.yaml", "--cluster", address, "-j", "1", "--json", "report.json")
+
+    assert not (place / "unpickled").exists()
+    assert ended.code == 0, ended.out + ended.err
+    assert (ended.out + ended.err).count("the worker rogue ended (it sent a result that is not data") == 1
