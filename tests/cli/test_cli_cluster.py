@@ -62,12 +62,13 @@ async def send(self, key, turn):
 
 
 async def call(self, number, method, arguments):
-    return Hostile() if method == "send" else await original(self, number, method, arguments)
+    return Hostile() if method == "send" else await agent_host.original(self, number, method, arguments)
 
 
-agent_host.AgentHost.send = send
 original = getattr(agent_host.AgentHost, "call", None)
-agent_host.AgentHost.call = call
+if original is not None and original.__module__ == agent_host.__name__:  # Dask may run this file twice
+    agent_host.AgentHost.call, agent_host.original = call, original
+agent_host.AgentHost.send = send
 """
 
 
@@ -291,4 +292,6 @@ def test_a_worker_that_answers_with_a_pickle_runs_nothing_here_and_is_not_used_a
 
     assert not (place / "unpickled").exists()
     assert ended.code == 0, ended.out + ended.err
-    assert (ended.out + ended.err).count("the worker rogue ended (it sent a result that is not data") == 1
+    notes = [line for line in (ended.out + ended.err).splitlines() if "rogue" in line]
+    assert len(notes) == 1
+    assert "it sent a result that is not data" in notes[0]
