@@ -92,7 +92,7 @@ def test_a_run_that_was_interrupted_before_the_clock_was_set_back_is_resumed(
     second, verdict = run(cases, agent=wrong_once, store=tmp_path, maxfail=1, resume=True)
 
     assert second.id == first.id
-    assert ASKED == [f"c{number}" for number in range(5)]
+    assert ",".join(ASKED) == "c0,c1,c2,c3,c4"
     assert verdict.exit_code == 1
     assert second.finished_at is not None
     assert second.finished_at >= second.started_at
