@@ -15,7 +15,7 @@ from stored_runs import FIRST, store_run
 from proctor.viewer.cases import CASES_PER_PAGE
 
 TRIALS = int(os.environ.get("PROCTOR_TEST_VIEWER_TRIALS", "20000"))
-"""`make soak` and the figures in docs/reliability.md use 100,000."""
+"""20,000 keep `make test` short; the figure in docs/reliability.md is from 100,000."""
 FAILING = range(0, TRIALS, 100)
 MAX_PAGE_BYTES = 400_000
 

@@ -205,7 +205,7 @@ async def connect(options: ClusterOptions, message_limit: int) -> AsyncIterator[
     import dask.config
     import distributed  # before the settings below, which would replace its own
 
-    from proctor.running.cluster.scheduler import connected
+    from proctor.running.cluster.scheduler import RemoteError, connected
 
     with dask.config.set(_QUIET), _silence_dask_logs():
         async with contextlib.AsyncExitStack() as stack:
@@ -218,7 +218,7 @@ async def connect(options: ClusterOptions, message_limit: int) -> AsyncIterator[
                 scheduler = await stack.enter_async_context(
                     connected(address, security, message_limit, CONNECT_SECONDS, is_direct=bool(options.workers))
                 )
-            except (OSError, TimeoutError, InvalidMessage) as error:
+            except (OSError, InvalidMessage, RemoteError) as error:
                 raise UsageError(f"cannot connect to the scheduler at {options.address}: {one_line(error)}") from error
             yield scheduler
 

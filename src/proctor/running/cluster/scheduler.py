@@ -32,7 +32,7 @@ from distributed.core import ConnectionPool
 from distributed.protocol.utils import unpack_frames
 from tornado.iostream import StreamClosedError
 
-from proctor.base.errors import one_line
+from proctor.base.errors import ProctorError, one_line
 from proctor.running.messages import InvalidMessage
 
 MAX_CONNECTIONS = 10_000
@@ -156,6 +156,10 @@ class WorkerEntry:
     """Whether a process watches it that can start it again."""
 
 
+class RemoteError(ProctorError):
+    """A scheduler or worker could not do what was requested; the message has its exception."""
+
+
 class Scheduler:
     """A Dask scheduler and its workers."""
 
@@ -167,7 +171,7 @@ class Scheduler:
 
     async def workers(self) -> dict[str, WorkerEntry]:
         """The workers, by address."""
-        identity = await self._pool(self._address).identity()
+        identity = await self._request(self._address, "identity")
         entries = identity.get("workers") if isinstance(identity, dict) else None
         if not isinstance(entries, dict):
             raise InvalidMessage("a list of workers that cannot be read")
@@ -180,13 +184,14 @@ class Scheduler:
     async def run(self, worker: str, function: Callable[..., Any], *arguments: Any) -> Any:
         """Call a function in the process of a worker; returns its result, which must be bytes or simple.
 
-        Raises `InvalidMessage` if the result is anything else, and `OSError` if the worker cannot be reached.
+        Raises `InvalidMessage` if the result is anything else, `RemoteError` if the function raises an exception, and
+        `OSError` if the worker cannot be reached.
         """
         call = {"function": pickle.dumps(function), "args": pickle.dumps(arguments)}
         if self._is_direct:
-            response = await self._pool(PREFIX + worker).run(**call)
+            response = await self._request(PREFIX + worker, "run", **call)
         else:
-            response = await self._pool(self._address).proxy(worker=worker, msg={"op": "run", **call})
+            response = await self._request(self._address, "proxy", worker=worker, msg={"op": "run", **call})
         if not isinstance(response, dict) or response.get("status") not in ("OK", "error"):
             raise InvalidMessage("an answer that is not one to a call")
         if response["status"] == "error":
@@ -199,15 +204,19 @@ class Scheduler:
         """End the process of a worker; its nanny, if it has one, starts a new one."""
         entry = (await self.workers()).get(worker)
         reason = f"proctor-{os.urandom(4).hex()}"
-        scheduler = self._pool(self._address)
+        about: dict[str, Any] = {"workers": [worker], "stimulus_id": reason}
         if entry is not None and entry.has_nanny:
-            await scheduler.restart_workers(workers=[worker], timeout=seconds, on_error="return", stimulus_id=reason)
+            await self._request(self._address, "restart_workers", **about, timeout=seconds, on_error="return")
         elif entry is not None:
-            await scheduler.retire_workers(workers=[worker], close_workers=True, stimulus_id=reason)
+            await self._request(self._address, "retire_workers", **about, close_workers=True)
 
-
-class RemoteError(Exception):
-    """A function raised an exception in another process; the message is that exception."""
+    async def _request(self, address: str, operation: str, **arguments: Any) -> Any:
+        try:
+            return await getattr(self._pool(address), operation)(**arguments)
+        except (OSError, InvalidMessage):
+            raise
+        except Exception as error:  # Dask raises plain exceptions, also for a handshake that is none
+            raise RemoteError(one_line(error)) from None
 
 
 def _shown_text(value: object) -> str:
@@ -226,7 +235,7 @@ async def connected(
 ) -> AsyncIterator[Scheduler]:
     """A connection to a scheduler; `options` are Dask's for connections, `seconds` the time limit for connecting.
 
-    Raises `OSError` or `InvalidMessage`.
+    Raises `OSError`, `InvalidMessage` or `RemoteError`.
     """
     pool = ConnectionPool(
         limit=MAX_CONNECTIONS,
