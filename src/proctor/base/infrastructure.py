@@ -591,8 +591,8 @@ def _entries(content: Any, depth: int) -> Iterator[tuple[str, str]]:
 
 
 def _google_retry_delay(content: Any) -> float:
-    delays = [value for key, value in _entries(content, 0) if key == "retryDelay"]
-    return max(map(_seconds, delays), default=0.0)
+    delays = [_seconds(value, time.time()) for key, value in _entries(content, 0) if key == "retryDelay"]
+    return max(delays, default=0.0)
 
 
 def _json(body: Any) -> Any:

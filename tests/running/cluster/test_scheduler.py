@@ -107,10 +107,8 @@ def test_a_scheduler_that_sends_anything_else_is_refused(answer: bytes) -> None:
 
     with socket.create_server(("127.0.0.1", 0)) as server, ThreadPoolExecutor(1) as threads:
         threads.submit(serve, server)
-        with pytest.raises(Exception) as refused:
+        with pytest.raises((OSError, InvalidMessage, RemoteError)) as refused:
             asyncio.run(connect(server.getsockname()[1]))
-    with pytest.raises(Exception) as refused:
-        asyncio.run(connect())
     assert not isinstance(refused.value, TimeoutError)
     assert len(str(refused.value)) < 2000
     assert RAN == []
