@@ -2,8 +2,8 @@
 
 The agent may run on another machine (`cluster/`), in the process of an arm (`arms/`) or in the process of its trial
 (`isolation`). What comes from there is data: `decode_message` runs nothing, checks every field against its type, and
-refuses what is too large or nested too deeply. The obvious version pickles the objects. Whoever unpickles a message
-runs what its sender wrote into it, so that one worker in bad hands would have the machine of the run.
+refuses what is too large or nested too deeply. The obvious version pickles the objects. Unpickling a message runs what
+its sender wrote into it, so one worker in bad hands would have the machine of the run.
 
 In the other direction messages are pickled, since they contain the user's functions. The receiver runs those anyway.
 
@@ -310,7 +310,7 @@ _MESSAGE = _one_of(*_MESSAGES)
 
 
 def message_limit(max_reply_bytes: int) -> int:
-    """How many bytes a message may have: a reply, its tool calls once more, and its trace."""
+    """How many bytes a message may have: a reply, and the trace that repeats parts of it."""
     return 8 * max_reply_bytes + 1_000_000
 
 

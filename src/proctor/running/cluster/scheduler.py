@@ -1,9 +1,9 @@
 """Talks to a Dask scheduler and its workers without unpickling anything that they send.
 
 Dask's own `Client` unpickles in many places: results and exceptions, the type of a finished task, a warning that a
-worker sends to all clients, and any message with a part that is marked as a pickle. Whoever controls one worker can
-run code in the process of such a client. The obvious remedy, `Client(deserializers=["msgpack"])`, closes only the
-first of these.
+worker sends to all clients, and any message with a part that is marked as a pickle. Someone who controls one worker can
+run code in the process of such a client. The obvious remedy, `Client(deserializers=["msgpack"])`, closes only the first
+of these.
 
 So this uses what is below the client, Dask's connections and remote calls, and reads the messages itself. A message
 consists of frames. The first is msgpack, which is data; in it, objects refer to other frames with
