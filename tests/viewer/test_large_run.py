@@ -32,6 +32,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx2.Client]:
         ),
     )
     with serve_viewer(folder) as client:
+        client.timeout = 600  # the first page reads the whole run, and the machine may be busy
         yield client
 
 
