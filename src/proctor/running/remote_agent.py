@@ -2,8 +2,8 @@
 
 A `RemoteAgent` replaces the real agent in the plan. The engine opens its sessions and sends turns as with every agent;
 a `RemoteSession` passes each turn to a `HostedSession` in the other process, which holds the real session. Only turns
-and their results are sent. `--isolate` (a socket to a forked process) and `--workers` (calls of Dask) differ only in how
-they are sent.
+and their results are sent. `--isolate` (a socket to a forked process) and `--workers` (calls of Dask) differ only in
+how they are sent.
 
 The obvious version, running the whole trial in the other process, is wrong: retries, timeouts, simulated users and
 scoring would exist twice, and restarting a lost process would send turns again that the agent has already answered.
