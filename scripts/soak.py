@@ -14,6 +14,7 @@ damaged, how large the disk is. What must never happen is counted as a violation
 - the same command, run again after the attack, ends differently than without the attack, or counts something twice
 - a process of the command still runs after it was killed
 - a process with many runs keeps file descriptors or threads of them
+- a damaged message of a worker is neither read nor refused
 
 Exits with 1 if there was a violation. Each violation is printed to standard error when it happens, with the end of the
 output. SOAK_SEED repeats the random choices of an earlier run.
@@ -25,6 +26,7 @@ import argparse
 import contextlib
 import json
 import os
+import pickle
 import random
 import re
 import resource
@@ -42,9 +44,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from proctor.base.errors import ProctorError
+from proctor.agents.reply import Reply, ToolCall, Usage
+from proctor.base.errors import AgentFailed, ProctorError
 from proctor.results.score import Outcome
 from proctor.results.store.store import Store
+from proctor.running.messages import (
+    HostStatus,
+    InvalidMessage,
+    LostTime,
+    SessionOpened,
+    TurnAnswered,
+    decode_message,
+    encode_message,
+)
 
 AGENT = """
 import random, time
@@ -582,6 +594,31 @@ def load(soak: Soak) -> None:
     shutil.rmtree(project.parent)
 
 
+def messages(soak: Soak) -> None:
+    """Damaged messages of a worker: each must be read as data, or refused."""
+    tally = soak.tally("damaged messages of a worker", "messages")
+    valid = [
+        encode_message(TurnAnswered(Reply("yes", (ToolCall("look", {"key": [1]}),), Usage(1, 2), structured={"a": 1}))),
+        encode_message(SessionOpened(AgentFailed("no"))),
+        encode_message(HostStatus((LostTime(1, 0.5),), 0.0, None)),
+        pickle.dumps({"text": "yes"}),
+    ]
+    for _ in range(2_000):
+        data = bytearray(soak.dice.choice(valid))
+        for _ in range(soak.dice.choice((1, 1, 2, 8))):
+            start = soak.dice.randrange(len(data) + 1)
+            data[start : start + soak.dice.choice((0, 1, 5))] = soak.dice.choice(
+                (b"", b"[", b"null", b'"', b"-1e999", soak.dice.randbytes(3), b"[" * 300, b"{}", b"\\ud800")
+            )
+        tally.tried += 1
+        try:
+            decode_message(bytes(data), object, limit=10_000)
+        except InvalidMessage:
+            tally.notes["refused"] += 1
+        except Exception:
+            tally.violation("another exception", f"{bytes(data)!r}\n{traceback.format_exc()}")
+
+
 ATTACKS: dict[str, Callable[[Soak], None]] = {
     "kill": kill,
     "resume": resume,
@@ -590,6 +627,7 @@ ATTACKS: dict[str, Callable[[Soak], None]] = {
     "concurrent": concurrent,
     "many": many,
     "load": load,
+    "messages": messages,
 }
 
 

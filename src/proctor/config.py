@@ -44,7 +44,13 @@ KEYS: dict[str, Callable[[str], Any]] = {
     "agent": str,
 }
 CLUSTER = "cluster"
-CLUSTER_KEYS: dict[str, type] = {"upload": bool, "tls_ca": str, "tls_cert": str, "tls_key": str}
+CLUSTER_KEYS: dict[str, type] = {
+    "upload": bool,
+    "tls_ca": str,
+    "tls_cert": str,
+    "tls_key": str,
+    "allow_plain_tcp": bool,
+}
 """The settings of the table `[tool.proctor.cluster]`."""
 NOUNS = {"budget": "an amount in US dollars"}
 PROJECT_FILES = ("proctor.toml", "pyproject.toml")
@@ -62,7 +68,7 @@ class Configuration:
     env_files: tuple[Path, ...] = ()
     """The `env_file` of the settings, or else `.env` next to the project file if there is one."""
     cluster: Mapping[str, Any] = field(default_factory=dict)
-    """How `--cluster` is reached: `upload`, `tls_ca`, `tls_cert` and `tls_key` of `[tool.proctor.cluster]`."""
+    """How `--cluster` is reached: the settings in `[tool.proctor.cluster]`, by name."""
 
     @property
     def settings(self) -> Settings:

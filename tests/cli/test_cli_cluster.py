@@ -9,13 +9,19 @@ import os
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from proctor.base.errors import UsageError
+from proctor.running.cluster.options import check_cluster_options
+from proctor.running.settings import ClusterOptions
 
 pytestmark = pytest.mark.process
 
@@ -39,24 +45,56 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-async def worker_joined(address: str, tls: dict[str, str]) -> None:
+HOSTILE = """
+import pickle
+from pathlib import Path
+
+from proctor.running.cluster import agent_host
+
+
+class Hostile:
+    def __reduce__(self):
+        return (Path.touch, (Path({marker!r}),))
+
+
+async def send(self, key, turn):
+    return Hostile()
+
+
+async def call(self, number, method, arguments):
+    return Hostile() if method == "send" else await agent_host.original(self, number, method, arguments)
+
+
+original = getattr(agent_host.AgentHost, "call", None)
+if original is not None and original.__module__ == agent_host.__name__:  # Dask may run this file twice
+    agent_host.AgentHost.call, agent_host.original = call, original
+agent_host.AgentHost.send = send
+"""
+
+
+async def workers_joined(address: str, tls: dict[str, str], count: int) -> None:
     from distributed import Client, Security
 
     files = {"tls_ca_file": "--tls-ca-file", "tls_client_cert": "--tls-cert", "tls_client_key": "--tls-key"}
     security = Security(**{name: tls[option] for name, option in files.items()}) if tls else None  # type: ignore[no-untyped-call]
     async with Client(address, security=security, asynchronous=True, set_as_default=False, timeout=60) as client:  # type: ignore[no-untyped-call]
-        await client.wait_for_workers(1, timeout=60)  # type: ignore[no-untyped-call]
+        await client.wait_for_workers(count, timeout=60)  # type: ignore[no-untyped-call]
 
 
 @contextlib.contextmanager
-def cluster(folder: Path, protocol: str = "tcp", *tls: str) -> Iterator[str]:
-    """A scheduler and one worker, as processes of their own that were started in another folder than the run."""
+def cluster(folder: Path, protocol: str = "tcp", *tls: str, preload: Path | None = None) -> Iterator[str]:
+    """A scheduler and one worker, as processes of their own that were started in another folder than the run.
+
+    With `preload`, there is another worker that runs this file first.
+    """
     address = f"{protocol}://127.0.0.1:{free_port()}"
     quiet = {"DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "false", "SOME_API_KEY": KEY}
     commands = [
         ["dask_scheduler", "--host", address, "--no-dashboard", *tls],
         ["dask_worker", address, "--host", "127.0.0.1", "--no-dashboard", "--no-nanny", "--nthreads", "1", *tls],
     ]
+    if preload is not None:
+        commands.append([*commands[1], "--name", "rogue", "--preload", str(preload)])
     commands[1] += ["--name", "bench"]
     started = [
         subprocess.Popen(
@@ -69,7 +107,7 @@ def cluster(folder: Path, protocol: str = "tcp", *tls: str) -> Iterator[str]:
         for name, *arguments in commands
     ]
     try:
-        asyncio.run(worker_joined(address, dict(zip(tls[::2], tls[1::2], strict=True))))
+        asyncio.run(workers_joined(address, dict(zip(tls[::2], tls[1::2], strict=True)), len(started) - 1))
         yield address
     finally:
         for process in reversed(started):
@@ -147,6 +185,8 @@ def test_doctor_says_which_worker_cannot_use_the_agent_and_why(proctor: Command,
         (["--workers", "2", "--isolate"], "cannot be combined with --workers"),
         (["--cluster", "tcp://127.0.0.1:9", "--tls-ca", "ca.pem"], "need a scheduler at tls://"),
         (["--cluster", "tls://127.0.0.1:9", "--tls-ca", "ca.pem"], "no such file"),
+        (["--cluster", "tcp://8.8.8.8:8786"], "public address (8.8.8.8) without TLS"),
+        (["--cluster", "tcp://[2001:4860:4860::8888]:8786"], "allow_plain_tcp = true"),
         (["--rate", "0"], "0"),
     ],
 )
@@ -199,3 +239,59 @@ def test_a_scheduler_behind_tls_is_reached_with_the_certificates_that_are_given(
 
     assert ended.code == 0, ended.out + ended.err
     assert "note:" not in ended.err
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="certificates are made with the openssl command")
+def test_a_scheduler_whose_certificate_is_a_strangers_is_refused(proctor: Command, place: Path) -> None:
+    for name in ("own", "stranger"):
+        options = f"-subj /CN={name} -keyout {name}-key.pem -out {name}.pem"
+        subprocess.run(
+            f"openssl req -x509 -newkey rsa:2048 -nodes -days 2 {options}".split(), check=True, capture_output=True
+        )
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain("stranger.pem", "stranger-key.pem")
+    (place / "proctor.toml").write_text(
+        "[cluster]\ntls_ca = 'own.pem'\ntls_cert = 'own.pem'\ntls_key = 'own-key.pem'\n"
+    )
+    with socket.create_server(("127.0.0.1", 0)) as server, ThreadPoolExecutor(1) as threads:
+
+        def accept() -> None:
+            with contextlib.suppress(OSError):
+                context.wrap_socket(server.accept()[0], server_side=True).close()
+
+        threads.submit(accept)
+        ended = proctor("test", "place.yaml", "--cluster", f"tls://127.0.0.1:{server.getsockname()[1]}")
+
+    assert ended.code == 2
+    assert "certificate" in ended.err.lower()
+
+
+def test_which_addresses_need_tls() -> None:
+    def accepted(address: str, **options: bool) -> bool:
+        try:
+            check_cluster_options(ClusterOptions(address=f"{address}:8786", **options))
+        except UsageError:
+            return False
+        return True
+
+    private = ["localhost", "127.0.0.1", "10.0.0.5", "172.16.0.1", "192.168.1.1", "169.254.1.1", "100.64.0.1"]
+    assert [host for host in [*private, "[::1]", "[fd00::1]", "[fe80::1]"] if not accepted(f"tcp://{host}")] == []
+    public = ["8.8.8.8", "172.32.0.1", "[2001:4860:4860::8888]"]
+    assert [host for host in public if accepted(f"tcp://{host}")] == []
+    assert all(accepted(f"tls://{host}") and accepted(f"tcp://{host}", allow_plain_tcp=True) for host in public)
+
+
+def test_a_worker_that_answers_with_a_pickle_runs_nothing_here_and_is_not_used_any_more(
+    proctor: Command, place: Path
+) -> None:
+    (place / "rogue.py").write_text(HOSTILE.format(marker=str(place / "unpickled")), encoding="utf-8")
+    cases = "".join(f"  - {{id: c{n}, input: hello {n}, expected: {{contains: [hello {n}]}}}}\n" for n in range(4))
+    (place / "place.yaml").write_text(f"agent: place.py:agent\ncases:\n{cases}", encoding="utf-8")
+    with cluster(place, preload=place / "rogue.py") as address:
+        ended = proctor("test", "place.yaml", "--cluster", address, "-j", "1", "--json", "report.json")
+
+    assert not (place / "unpickled").exists()
+    assert ended.code == 0, ended.out + ended.err
+    notes = [line for line in (ended.out + ended.err).splitlines() if "rogue" in line]
+    assert len(notes) == 1
+    assert "it sent a result that is not data" in notes[0]

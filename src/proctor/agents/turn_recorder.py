@@ -14,7 +14,7 @@ Three things are less simple than they look:
 - *Unfinished calls.* A turn can break off inside a call, and a thread can outlive its turn. Calls are recorded when
   they begin, and a closed recorder records nothing more. Mocks still replace tools then.
 
-The recorder may be in another process than the engine. `listener` gets every change as an event that can be pickled,
+The recorder may be in another process than the engine. `listener` gets every change as an event that can be sent,
 and `apply` repeats an event in the recorder on the other side.
 """
 

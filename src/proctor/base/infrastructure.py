@@ -22,6 +22,7 @@ handled: also on the bug in a fallback that runs because of a 401. So it counts 
 
 from __future__ import annotations
 
+import contextlib
 import email.utils
 import errno
 import inspect
@@ -216,7 +217,8 @@ def is_transient_status(status: int | None) -> bool:
 def retry_after(headers: Any) -> float:
     """How many seconds a service asks to wait, by the headers of its response; 0 if it does not ask.
 
-    `retry-after-ms` and `retry-after` (seconds or a date) come first. The headers about rate limits say when a limit is
+    `retry-after-ms` and `retry-after` (seconds or a date) come first. Dates are compared with the service's own `date`,
+    if there is one: this system's clock may be wrong. The headers about rate limits say when a limit is
     reset, and count only for one that is used up.
     """
     try:
@@ -225,10 +227,12 @@ def retry_after(headers: Any) -> float:
         return 0.0
     if (milliseconds := _number(values.get("retry-after-ms"))) is not None:
         return max(0.0, milliseconds / 1000)
+    now = _moment(values.get("date", ""))
+    now = time.time() if now is None else now
     if (text := values.get("retry-after")) is not None:
-        return _seconds(text)
+        return _seconds(text, now)
     resets = [
-        _seconds(values.get(name.replace("remaining", "reset", 1), "") or values.get(_reset_last(name), ""))
+        _seconds(values.get(name.replace("remaining", "reset", 1), "") or values.get(_reset_last(name), ""), now)
         for name, value in values.items()
         if "ratelimit" in name and "remaining" in name and _number(value) == 0
     ]
@@ -240,22 +244,26 @@ def _reset_last(name: str) -> str:
     return name.removesuffix("remaining") + "reset"
 
 
-def _seconds(text: str) -> float:
+def _seconds(text: str, now: float) -> float:
     """The seconds in a header: a number, a duration such as `6m0s`, or a date."""
     text = text.strip()
     number = _number(text)
     if number is not None:
         moment = number > 1e9  # seconds since 1970
-        return max(0.0, number - time.time() if moment else number)
+        return max(0.0, number - now if moment else number)
     parts = re.findall(r"(\d+(?:\.\d+)?)(ms|h|m|s)", text)
     if parts and "".join(map("".join, parts)) == text:
         return sum(float(value) * {"ms": 0.001, "s": 1, "m": 60, "h": 3600}[unit] for value, unit in parts)
+    date = _moment(text)
+    return 0.0 if date is None else max(0.0, date - now)
+
+
+def _moment(text: str) -> float | None:
+    """The seconds since 1970 of a date in a header; `None` if it is not a date."""
     for parse in (email.utils.parsedate_to_datetime, datetime.fromisoformat):
-        try:
-            return max(0.0, parse(text).timestamp() - time.time())
-        except (ValueError, TypeError, OverflowError):
-            continue
-    return 0.0
+        with contextlib.suppress(ValueError, TypeError, OverflowError):
+            return parse(text).timestamp()
+    return None
 
 
 def _number(text: str | None) -> float | None:
@@ -583,8 +591,8 @@ def _entries(content: Any, depth: int) -> Iterator[tuple[str, str]]:
 
 
 def _google_retry_delay(content: Any) -> float:
-    delays = [value for key, value in _entries(content, 0) if key == "retryDelay"]
-    return max(map(_seconds, delays), default=0.0)
+    delays = [_seconds(value, time.time()) for key, value in _entries(content, 0) if key == "retryDelay"]
+    return max(delays, default=0.0)
 
 
 def _json(body: Any) -> Any:

@@ -174,6 +174,10 @@ class Execution:
         self._todo = [trial for trial in plan.trials if trial.position not in open_run.stored]
         self._dispatcher = Dispatcher(self._todo)
         self._note = ""
+        # The run ends at this moment plus the time that passes: setting the clock meanwhile changes nothing.
+        started_at = open_run.run.started_at
+        self._began_at = max(started_at, Clock.time()) if open_run.stored else started_at
+        self._began = Clock.monotonic()
         self._is_interrupted = False
         self._signal: signal.Signals | None = None
         self._not_passed = 0
@@ -246,7 +250,8 @@ class Execution:
         self._writer.summaries.sort(key=lambda summary: summary.position)
         run.note = self._note if self._options.keep_secrets or not self._note else mask(self._note)
         run.masked_note = masked_scores_note(self._masked_scores)
-        run.finished_at, run.interrupted = Clock.time(), self._is_interrupted
+        run.finished_at = self._began_at + Clock.monotonic() - self._began
+        run.interrupted = self._is_interrupted
         run.stopped_by = "" if self._signal is None else self._signal.name
         if self._costs is not None:
             self._costs.sum_up(run, len(self._plan.trials))

@@ -6,11 +6,12 @@ session, answers turns, closes the session and stops the agent. The obvious vers
 run, is wrong: that process has threads, and a lock that one of them holds during the fork is never released in the
 child.
 
-The two processes exchange pickled messages over a socket, each with its length in front. The run sends turns and closes
-its half of the socket at the end of the session. The other process sends, in this order, `ProcessStarted`,
-`AgentStarted`, `SessionOpened`, for each turn any number of `Progress` and one `TurnAnswered` or `TurnFailed`, then
-`SessionClosed` and `AgentStopped`. Each step has a timeout. At the end of a session its process is always killed,
-together with everything it started, since it may not be able to end itself.
+The two processes exchange messages over a socket, each with its length in front. The run sends pickled turns and closes
+its half of the socket at the end of the session. The other process sends JSON (`messages`), in this order:
+`ProcessStarted`, `AgentStarted`, `SessionOpened`, for each turn any number of `Progress` and one `TurnAnswered` or
+`TurnFailed`, then `SessionClosed` and `AgentStopped`; or `ProcessFailed` instead of any of them. Each step has a
+timeout. At the end of a session its process is always killed, together with everything it started, since it may not be
+able to end itself.
 
 What the process prints arrives through two pipes, its file descriptors 1 and 2. So the output of C code and of
 programs that the agent starts is captured too, and the last lines before a crash. Log records are messages (`Printed`).
@@ -21,7 +22,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import pickle
 import signal
 import socket
 import struct
@@ -36,23 +36,36 @@ from proctor.agents.reply import Reply
 from proctor.agents.reply_limits import ReplyTooLarge
 from proctor.agents.trial_context import AgentSettings
 from proctor.base.diagnosis import Diagnosis, FailureKind
-from proctor.base.errors import AgentFailed, UsageError
+from proctor.base.errors import AgentFailed, UnreadableReply, UsageError
 from proctor.base.event_loops import run_sync
 from proctor.base.output_capture import CapturedOutput, OutputCapture, current_capture, route_output
 from proctor.base.process_tree import MARK_VARIABLE, adopt_orphans, kill_children, kill_tree, new_mark
 from proctor.cases.suite import Case, Turn
 from proctor.running.agent_lifecycle import STOP_SECONDS, try_step
 from proctor.running.failures import ConversationInvalid, not_started
+from proctor.running.messages import (
+    AgentStarted,
+    AgentStopped,
+    InvalidMessage,
+    Printed,
+    ProcessFailed,
+    ProcessStarted,
+    Progress,
+    SessionClosed,
+    SessionOpened,
+    TurnAnswered,
+    TurnFailed,
+    decode_message,
+    encode_message,
+    is_encodable,
+    message_limit,
+)
 from proctor.running.plan import Plan
 from proctor.running.remote_agent import (
     HostedSession,
     HostedTrial,
-    Printed,
-    Progress,
     RemoteAgent,
     RemoteSession,
-    TurnAnswered,
-    TurnFailed,
     excluded_time,
     pack,
     portable_error,
@@ -65,36 +78,9 @@ ABORT_SECONDS = 3.0
 """How long a session that is aborted during a turn may take to close."""
 REACTION_SECONDS = 2.0
 """How much longer than its timeout a step may take before its process counts as stuck."""
-_MESSAGE_LIMIT_FACTOR = 8
-"""A message may be this many times larger than a reply, since it contains spans and tool calls too."""
 _LENGTH = struct.Struct("<Q")
 _SENDING = threading.Lock()
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class ProcessStarted:
-    pid: int
-
-
-@dataclass(frozen=True, slots=True)
-class AgentStarted:
-    problem: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class SessionOpened:
-    error: Exception | None
-
-
-@dataclass(frozen=True, slots=True)
-class SessionClosed:
-    error: Exception | None
-
-
-@dataclass(frozen=True, slots=True)
-class AgentStopped:
-    problem: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +162,7 @@ class IsolatedSession(RemoteSession):
             agent.suite, trial.case.id, trial.number, trial.settings, agent.start_limit, self._mark
         )
         ours, theirs = socket.socketpair()
-        data = pickle.dumps(request)
+        data = pack(request)
         with self._output.open() as pipes:
             socket.send_fds(agent.control, [_LENGTH.pack(len(data)) + data], [theirs.fileno(), *pipes])
         theirs.close()
@@ -202,9 +188,11 @@ class IsolatedSession(RemoteSession):
 
     async def send(self, turn: Turn) -> Reply:
         self.begin_turn()
-        self._writer.write(_frame(pickle.dumps(turn)))
+        self._writer.write(_frame(pack(turn)))
         while isinstance(message := await self._read(), Progress):
             self.record(message)
+        if isinstance(message, ProcessFailed):
+            raise message.error
         if not isinstance(message, (TurnAnswered, TurnFailed)):
             raise AgentFailed("the process of the trial closed its session before the agent answered")
         return self.receive(message)
@@ -263,8 +251,8 @@ class IsolatedSession(RemoteSession):
     async def _receive(self, kind: type[T]) -> T:
         """The next message of one kind; skips messages of a turn that was abandoned."""
         while not isinstance(message := await self._read(), kind):
-            if isinstance(message, Exception):
-                raise message
+            if isinstance(message, ProcessFailed):
+                raise message.error
         return message
 
     async def _read(self) -> Any:
@@ -275,9 +263,12 @@ class IsolatedSession(RemoteSession):
     async def _read_message(self) -> Any:
         try:
             [length] = _LENGTH.unpack(await self._reader.readexactly(_LENGTH.size))
-            if length > _MESSAGE_LIMIT_FACTOR * self._trial.settings.max_reply_bytes + 1_000_000:
+            limit = message_limit(self._trial.settings.max_reply_bytes)
+            if length > limit:
                 raise ReplyTooLarge("what the agent's process sent")
-            return unpack(await self._reader.readexactly(length))
+            return decode_message(await self._reader.readexactly(length), object, limit=limit)
+        except InvalidMessage as error:
+            raise UnreadableReply(f"the process of the trial sent {error}") from None
         except (asyncio.IncompleteReadError, ConnectionError):
             raise AgentFailed("the process of the trial ended before the agent answered") from None
 
@@ -350,7 +341,7 @@ def _serve_forks(control: socket.socket, agents: list[BaseAgent], cases: dict[tu
             if not head or not fds:
                 break
             [length] = _LENGTH.unpack(head)
-            request: SessionRequest = pickle.loads(_receive_exactly(control, length))  # noqa: S301  from our own process
+            request: SessionRequest = unpack(_receive_exactly(control, length))
             try:
                 pid = os.fork()
             except OSError as error:  # this machine has no more processes or memory
@@ -374,7 +365,9 @@ def _refuse_session(link: socket.socket, error: OSError) -> None:
     """Report that no process could be started for a session."""
     diagnosis = Diagnosis(FailureKind.INFRASTRUCTURE, "this machine can start no more processes", lasting=True)
     with contextlib.suppress(OSError), link:
-        _send(link, ConversationInvalid(f"no process could be started for the trial: {error}", diagnosis))
+        _send(
+            link, ProcessFailed(ConversationInvalid(f"no process could be started for the trial: {error}", diagnosis))
+        )
 
 
 def _replace_standard_streams(stdout: int, stderr: int) -> None:
@@ -410,7 +403,7 @@ def _serve_session(link: socket.socket, agent: BaseAgent, case: Case, request: S
             run_sync(_host_session(link, agent, HostedTrial(case, request.number, request.settings), request))
     except BaseException as error:
         with contextlib.suppress(Exception):
-            _send(link, portable_error(error))
+            _send(link, ProcessFailed(portable_error(error)))
     finally:
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(Exception):
@@ -454,18 +447,16 @@ async def _answer_turns(link: socket.socket, session: HostedSession) -> Exceptio
 def _receive_turn(link: socket.socket) -> Turn | None:
     try:
         [length] = _LENGTH.unpack(_receive_exactly(link, _LENGTH.size))
-        return pickle.loads(_receive_exactly(link, length))  # type: ignore[no-any-return]  # noqa: S301  from our own process
+        turn: Turn = unpack(_receive_exactly(link, length))
+        return turn
     except (EOFError, OSError):
         return None
 
 
 def _report(link: socket.socket, progress: Progress) -> None:
-    """Report progress. A value that cannot be pickled is dropped here, and fails its turn when that is answered."""
-    try:
-        data = pickle.dumps(progress)
-    except Exception:
-        return
-    _send_bytes(link, data)
+    """Report progress. What cannot be sent is dropped here, and fails its turn when that is answered."""
+    if is_encodable(progress):
+        _send(link, progress)
 
 
 def _forward(link: socket.socket, stream: str, text: str) -> None:
@@ -480,10 +471,7 @@ def _forward(link: socket.socket, stream: str, text: str) -> None:
 
 
 def _send(link: socket.socket, message: Any) -> None:
-    _send_bytes(link, pack(message))
-
-
-def _send_bytes(link: socket.socket, data: bytes) -> None:
     """Send one message completely; may be called from any thread."""
+    data = encode_message(message)
     with _SENDING:
         link.sendall(_frame(data))

@@ -2,14 +2,14 @@
 
 A `RemoteAgent` replaces the real agent in the plan. The engine opens its sessions and sends turns as with every agent;
 a `RemoteSession` passes each turn to a `HostedSession` in the other process, which holds the real session. Only turns
-and their results are sent. `--isolate` (a socket to a forked process) and `--workers` (a Dask actor) differ only in how
-they are sent.
+and their results are sent. `--isolate` (a socket to a forked process) and `--workers` (calls of Dask) differ only in
+how they are sent.
 
 The obvious version, running the whole trial in the other process, is wrong: retries, timeouts, simulated users and
 scoring would exist twice, and restarting a lost process would send turns again that the agent has already answered.
 
 `answer_turn` records a turn in the other process. It also reports everything it records to `listener` immediately,
-because the process may end before it answers.
+because the process may end before it answers. What the other process sends is data (`messages`).
 """
 
 from __future__ import annotations
@@ -35,21 +35,14 @@ from proctor.agents.trial_context import (
     running_trial,
     trial_number,
 )
-from proctor.agents.turn_recorder import TurnEvent
 from proctor.base.clock import Clock
-from proctor.base.errors import AgentFailed, UnreadableReply, one_line
-from proctor.base.output_capture import (
-    NOTHING_CAPTURED,
-    CapturedOutput,
-    Forward,
-    OutputCapture,
-    capture_output,
-    current_capture,
-)
+from proctor.base.errors import AgentFailed, UnreadableReply
+from proctor.base.output_capture import Forward, OutputCapture, capture_output, current_capture
 from proctor.cases.suite import Case, Turn
 from proctor.running.conversation import OpenTurn, send_turn
 from proctor.running.error_locations import user_locations
 from proctor.running.failures import ConversationInvalid, failure_of
+from proctor.running.messages import Printed, Progress, TurnAnswered, TurnFailed
 from proctor.tracing.capture import SCOPE, collect_spans
 from proctor.tracing.thread_context import carry_context_into_pools
 from proctor.tracing.wrap import MissingInput
@@ -63,36 +56,6 @@ class HostedTrial:
     number: int
     settings: AgentSettings
 
-
-@dataclass(frozen=True, slots=True)
-class TurnAnswered:
-    """A turn that the agent answered."""
-
-    reply: Reply
-    spans: tuple[Any, ...]
-    printed: CapturedOutput = NOTHING_CAPTURED
-    """What was printed since the turn before."""
-
-
-@dataclass(frozen=True, slots=True)
-class TurnFailed:
-    """A turn that the agent did not answer: why, and what was recorded of it."""
-
-    error: Exception
-    partial: Reply | None = None
-    spans: tuple[Any, ...] = ()
-    printed: CapturedOutput = NOTHING_CAPTURED
-
-
-@dataclass(frozen=True, slots=True)
-class Printed:
-    """Something was printed in the other process."""
-
-    output: CapturedOutput
-
-
-Progress = TurnEvent | Printed
-"""One event of a turn, reported immediately."""
 
 ProgressListener = Callable[[Progress], None]
 
@@ -296,19 +259,15 @@ def portable_error(error: BaseException) -> Exception:
     return AgentFailed(failure.reason, places=places, diagnosis=failure.diagnosis)
 
 
-def pack(message: Any) -> bytes:
-    """A message for the other process; one that cannot be pickled becomes a failed turn."""
-    try:
-        return pickle.dumps(message)
-    except Exception as error:
-        reason = f"the reply cannot leave the process of its trial: {one_line(error)}"
-        return pickle.dumps(TurnFailed(UnreadableReply(reason)))
+def pack(order: Any) -> bytes:
+    """Something for the process of the agent; its answers are messages (`running/messages.py`)."""
+    return pickle.dumps(order)
 
 
 def unpack(data: bytes) -> Any:
-    """A message that the other process packed.
+    """What the run packed.
 
-    Unpickling can run code of the sender. That is acceptable because both processes run the user's own code. See
-    docs/scale.md for who can reach a worker over the network.
+    Unpickling can run code of the sender. So only the process of an agent calls this, which runs the code that the run
+    names anyway.
     """
     return pickle.loads(data)  # noqa: S301

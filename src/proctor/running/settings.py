@@ -41,6 +41,8 @@ class ClusterOptions:
     tls_key: str = ""
     upload: bool = False
     """Whether to send the files of the working folder to the workers."""
+    allow_plain_tcp: bool = False
+    """Whether a scheduler at a public address may be used without TLS."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -254,7 +254,7 @@ def _span(depth: int, span: Span, start: float, whole: float) -> SpanView:
         name=span.name,
         depth=min(depth, 12),
         start=(span.started_at - start) / whole,
-        length=(span.ended_at - span.started_at) / whole,
+        length=max(0.0, span.ended_at - span.started_at) / whole,
         is_model=is_model,
         tokens=_tokens(span),
         time=f"{duration_ms:.3g} ms" if 0 <= duration_ms < 1000 else duration(duration_ms),

@@ -13,13 +13,13 @@ from engine_helpers import case, suite
 
 import proctor
 from proctor.agents.trial_context import AgentSettings
-from proctor.base.errors import UnreadableReply
 from proctor.cases.suite import Turn
 from proctor.running.cluster import agent_host
 from proctor.running.cluster.agent_host import AgentHost
 from proctor.running.cluster.connection import order_of
+from proctor.running.messages import CallFailed, LoadedAgent, SessionAborted, TurnAnswered, TurnFailed, decode_message
 from proctor.running.plan import make_plan
-from proctor.running.remote_agent import HostedTrial, TurnAnswered, TurnFailed, pack, unpack
+from proctor.running.remote_agent import HostedTrial, pack
 from proctor.running.settings import ClusterOptions, RunOptions
 
 STOPPED = threading.Event()
@@ -27,7 +27,7 @@ CLOSED: list[str] = []
 
 
 class Agent:
-    """Says when it is stopped; its answer to `odd` cannot travel."""
+    """Says when it is stopped; its answer to `odd` has something that is not data."""
 
     name = "agent"
 
@@ -51,6 +51,8 @@ class Session:
     async def send(self, turn: Any) -> proctor.Reply:
         if turn.input == "waits":
             await asyncio.sleep(3600)
+        if turn.input == "huge":
+            return proctor.Reply("x" * 11_000_000)
         if turn.input == "blocks":
             await asyncio.create_task(self.block())
         return proctor.Reply(turn.input, structured=threading.Lock() if turn.input == "odd" else None)
@@ -66,10 +68,11 @@ def serve(work: Callable[[AgentHost], Awaitable[Any]]) -> Any:
     async def main() -> Any:
         host = AgentHost(order_of(plan, ClusterOptions(address="tcp://127.0.0.1:1")))
         info = await host.prepare(b"")
-        assert info.agents == ((plan.suites[0].agent_fingerprint, ""),)
-        assert await host.start(0) is None
+        assert info.agents == (LoadedAgent(plan.suites[0].agent_fingerprint),)
+        assert (await host.start(0)).problem is None
         for key in (1, 2):
-            assert unpack(await host.open(key, 0, pack(HostedTrial(case(f"c{key}"), 1, AgentSettings())))) is None
+            opened = await host.open(key, 0, pack(HostedTrial(case(f"c{key}"), 1, AgentSettings())))
+            assert opened.error is None
         try:
             return await work(host)
         finally:
@@ -81,8 +84,7 @@ def serve(work: Callable[[AgentHost], Awaitable[Any]]) -> Any:
 
 
 async def send(host: AgentHost, key: int, text: str) -> TurnAnswered | TurnFailed:
-    answer: TurnAnswered | TurnFailed = unpack(await host.send(key, pack(Turn(text))))
-    return answer
+    return await host.send(key, pack(Turn(text)))
 
 
 def test_a_turn_that_is_sent_comes_back_answered() -> None:
@@ -91,22 +93,38 @@ def test_a_turn_that_is_sent_comes_back_answered() -> None:
     assert answer.reply.text == "hello"
 
 
-def test_an_answer_that_cannot_travel_is_an_unreadable_reply_and_says_so() -> None:
-    answer = serve(lambda host: send(host, 1, "odd"))
+def test_an_answer_that_is_not_data_arrives_as_the_text_that_reports_show() -> None:
+    async def exchange(host: AgentHost) -> Any:
+        written = await host.call(7, "send", (1, pack(Turn("odd"))))
+        return decode_message(written, TurnAnswered, limit=100_000, call=7)
 
-    assert isinstance(answer.error, UnreadableReply)
-    assert "cannot leave the process of its trial" in str(answer.error)
+    assert "lock" in serve(exchange).reply.structured
+
+
+def test_an_answer_that_is_too_large_is_a_failed_turn() -> None:
+    async def exchange(host: AgentHost) -> Any:
+        written = await host.call(7, "send", (1, pack(Turn("huge"))))
+        return decode_message(written, TurnAnswered, TurnFailed, limit=100_000, call=7)
+
+    assert "the limit for a reply" in str(serve(exchange).error)
+
+
+def test_what_a_host_cannot_do_is_a_message_too() -> None:
+    async def exchange(host: AgentHost) -> Any:
+        return decode_message(await host.call(7, "send", (99, pack(Turn("x")))), CallFailed, limit=100_000, call=7)
+
+    assert "99" in serve(exchange).problem
 
 
 def test_a_session_that_is_aborted_is_closed() -> None:
-    async def abort(host: AgentHost) -> tuple[bool, list[str]]:
+    async def abort(host: AgentHost) -> tuple[SessionAborted, list[str]]:
         turn = asyncio.ensure_future(send(host, 1, "waits"))
         await asyncio.sleep(0.1)
         reached = await host.abort(1)
         await turn
         return reached, list(CLOSED)
 
-    assert serve(abort) == (True, ["c1"])
+    assert serve(abort) == (SessionAborted(is_ended=True), ["c1"])
 
 
 def test_the_time_that_a_session_takes_from_others_is_known_and_who_it_is() -> None:
@@ -116,13 +134,14 @@ def test_the_time_that_a_session_takes_from_others_is_known_and_who_it_is() -> N
         during = await host.status()
         await turn
         await asyncio.sleep(0.2)
-        return during, await host.status()
+        after = await host.status()
+        return during, after, {item.session: item.seconds for item in after.lost}
 
-    during, after = serve(block)
+    during, after, lost = serve(block)
     assert during.blocked_by == 1
     assert during.blocked_seconds > 0
     assert after.blocked_seconds == 0
-    assert after.lost_seconds[2] > 0.5 > after.lost_seconds[1]
+    assert lost[2] > 0.5 > lost[1]
 
 
 def test_the_agents_of_a_run_that_has_ended_are_stopped(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import math
 import os
 import tempfile
 import time
@@ -103,7 +104,8 @@ class _CachedDownload:
 
     @property
     def is_fresh(self) -> bool:
-        return bool(time.time() < self._metadata.get("until", 0.0))
+        """Whether the entry may be used; not if it is from the future: the clock was wrong when it was saved."""
+        return bool(self._metadata.get("at", math.inf) <= time.time() < self._metadata.get("until", 0.0))
 
     @property
     def conditions(self) -> dict[str, str]:
@@ -127,7 +129,8 @@ class _CachedDownload:
         if body is self.content:
             validators = {key: value or self._metadata.get(key) for key, value in validators.items()}
         metadata: dict[str, Json] = {key: value for key, value in validators.items() if value and value.isascii()}
-        return metadata | {"url": self._url, "until": time.time() + _seconds_fresh(headers), "digest": _digest(body)}
+        now = time.time()
+        return metadata | {"url": self._url, "at": now, "until": now + _seconds_fresh(headers), "digest": _digest(body)}
 
     def _read(self) -> tuple[dict[str, Any], bytes | None]:
         """Metadata and content, if they belong together: another run may be replacing one of the two files."""
@@ -135,7 +138,7 @@ class _CachedDownload:
             data, content = json.loads(self._metadata_file.read_bytes()), self._file.read_bytes()
             is_complete = data["url"] == self._url and data["digest"] == _digest(content)
             is_valid = all(isinstance(data.get(key, ""), str) for key in _VALIDATORS)
-            is_valid = is_valid and isinstance(data["until"], (int, float))
+            is_valid = is_valid and all(isinstance(data[key], (int, float)) for key in ("at", "until"))
             return (data, content) if is_complete and is_valid else ({}, None)
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return {}, None

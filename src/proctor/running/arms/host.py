@@ -1,7 +1,7 @@
 """The program that runs in the process of an arm: holds its agents and answers the run over standard input and output.
 
 The run starts it with the interpreter of the arm and sends a `HostSetup` first, then calls of an `AgentHost`, which
-holds the agents as on a worker. Several calls may be in progress at once; each message has the number of its call. When
+holds the agents as on a worker. Several calls may be in progress at once; each answer has the number of its call. When
 the run ends, also by being killed, standard input ends, and this process ends with everything it started.
 
 For an arm that was checked out, code of the repository must come from its worktree only. `sys.path` alone does not
@@ -17,7 +17,6 @@ import contextlib
 import importlib.abc
 import importlib.machinery
 import os
-import pickle
 import struct
 import sys
 import threading
@@ -28,12 +27,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import IO, Any
 
-from proctor.base.errors import one_line
 from proctor.base.process_tree import adopt_orphans, kill_children
 from proctor.running.cluster.agent_host import AgentHost
-from proctor.running.remote_agent import pack
+from proctor.running.remote_agent import unpack
 
 LENGTH = struct.Struct("<Q")
+ANSWER = struct.Struct("<QQ")
+"""What is in front of the message that answers a call: the number of the call, and the length of the message."""
 ARM_VARIABLE = "PROCTOR_ARM"
 """Set in the process of an arm to the arm's name."""
 
@@ -59,15 +59,6 @@ class Call:
     number: int
     method: str
     arguments: tuple[Any, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """The result of a call, or why it failed."""
-
-    number: int
-    value: Any = None
-    problem: str | None = None
 
 
 class VersionFinder(importlib.abc.MetaPathFinder):
@@ -128,11 +119,6 @@ def prepare_imports(setup: HostSetup) -> None:
         sys.meta_path.insert(0, finder)
 
 
-def write_message(stream: IO[bytes], data: bytes) -> None:
-    stream.write(LENGTH.pack(len(data)) + data)
-    stream.flush()
-
-
 def read_message(stream: IO[bytes]) -> bytes | None:
     """The next message, or `None` at the end."""
     head = stream.read(LENGTH.size)
@@ -157,7 +143,7 @@ class Host:
         first = await asyncio.to_thread(read_message, self._requests)
         if first is None:
             return
-        setup: HostSetup = pickle.loads(first)  # noqa: S301  from the run, which started this process
+        setup: HostSetup = unpack(first)
         prepare_imports(setup)
         host = AgentHost(setup.order)
         threading.Thread(target=self._read_calls, args=(loop, host), daemon=True).start()
@@ -165,7 +151,7 @@ class Host:
 
     def _read_calls(self, loop: asyncio.AbstractEventLoop, host: AgentHost) -> None:
         while (data := read_message(self._requests)) is not None:
-            call: Call = pickle.loads(data)  # noqa: S301  see above
+            call: Call = unpack(data)
             loop.call_soon_threadsafe(self._start, host, call)
         end_process()
 
@@ -175,12 +161,10 @@ class Host:
         task.add_done_callback(self._tasks.discard)
 
     async def _answer(self, host: AgentHost, call: Call) -> None:
-        try:
-            answer = Answer(call.number, await getattr(host, call.method)(*call.arguments))
-        except BaseException as error:
-            answer = Answer(call.number, problem=one_line(error))
+        data = await host.call(call.number, call.method, call.arguments)
         with self._sending, contextlib.suppress(OSError):  # the run has ended
-            write_message(self._answers, pack(answer))
+            self._answers.write(ANSWER.pack(call.number, len(data)) + data)
+            self._answers.flush()
 
 
 def end_process() -> None:

@@ -13,11 +13,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import pickle
 import sys
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -30,12 +28,13 @@ from proctor.base.masking import mask
 from proctor.base.process_tree import MARK_VARIABLE, kill_tree, new_mark
 from proctor.cases.suite import Suite
 from proctor.running.arms.environments import build_environment
-from proctor.running.arms.host import ARM_VARIABLE, LENGTH, Answer, Call, HostSetup, VersionFinder
+from proctor.running.arms.host import ANSWER, ARM_VARIABLE, LENGTH, Call, HostSetup, VersionFinder
 from proctor.running.arms.versions import OwnProcess
 from proctor.running.arms.worktrees import checked_out, environment_beside, has_submodules
-from proctor.running.cluster.agent_host import AGENT_TRAITS, HostInfo, HostOrder, HostStatus, PackedOrder, SuiteOrder
-from proctor.running.cluster.workers import ClusterAgent, Workers
+from proctor.running.cluster.agent_host import HostOrder, PackedOrder, SuiteOrder
+from proctor.running.cluster.workers import ClusterAgent, RemoteHost, Workers, suites_message_limit
 from proctor.running.failures import ConversationInvalid
+from proctor.running.messages import AgentStarted, AgentTraits, HostInfo
 from proctor.running.plan import Plan, PlannedSuite
 from proctor.running.remote_agent import HostedTrial, pack
 from proctor.running.settings import Listener, WorkerListener
@@ -102,14 +101,15 @@ class ArmAgent(ClusterAgent):
         self.start_timeout = max(agent.start_timeout, BUILD_SECONDS if process.order.venv else START_SECONDS)
 
     async def start(self) -> None:
-        for name, value in (await self.process.start_agent(self.suite)).items():
-            setattr(self, name, value)
+        traits = await self.process.start_agent(self.suite)
+        self.reads_files, self.reports_all_tool_calls = traits.reads_files, traits.reports_all_tool_calls
+        self.reports_cost, self.endpoint = traits.reports_cost, traits.endpoint
 
     def pack_trial(self, trial: HostedTrial) -> bytes:
         """The trial without its evaluators, which stay here and may be functions."""
         turns = tuple(replace(turn, evaluators=None) for turn in trial.case.turns)
         try:
-            return pickle.dumps(replace(trial, case=replace(trial.case, turns=turns, evaluators=None)))
+            return pack(replace(trial, case=replace(trial.case, turns=turns, evaluators=None)))
         except Exception as error:
             diagnosis = Diagnosis(FailureKind.INFRASTRUCTURE, "the case cannot be sent", lasting=True)
             raise ConversationInvalid(
@@ -129,6 +129,7 @@ class ArmProcess:
     ) -> None:
         self.order = order
         self._suites = suites
+        self._message_limit = suites_message_limit(suites)
         self._store = store
         self._mark = new_mark()
         self._resources = contextlib.ExitStack()
@@ -145,7 +146,7 @@ class ArmProcess:
             lambda text: None if display is None or self._host is None else display.notice(mask(text)),
         )
 
-    async def start_agent(self, suite: int) -> Mapping[str, Any]:
+    async def start_agent(self, suite: int) -> AgentTraits:
         """Start the process if it does not run, and the agent of a suite in it; returns the agent's traits.
 
         Raises `AgentFailed` with the reason.
@@ -153,15 +154,15 @@ class ArmProcess:
         if self._opening is None:
             self._opening = asyncio.create_task(self._open())
         info = await asyncio.shield(self._opening)
-        _, problem = info.agents[suite]
-        if problem:
+        if problem := info.agents[suite].problem:
             raise self._failure(problem)
         [worker] = self.workers.ready.values()
-        if (problem := await worker.host.start(suite)) is not None:
-            raise self._failure(problem)
+        started: AgentStarted = await worker.host.call("start", suite)
+        if started.problem is not None:
+            raise self._failure(started.problem)
         worker.started.add(suite)
-        traits: dict[str, Any] = await worker.host.traits(suite)
-        return {name: traits[name] for name in AGENT_TRAITS}
+        traits: AgentTraits = await worker.host.call("traits", suite)
+        return traits
 
     async def close(self) -> None:
         """End the process and remove its worktree."""
@@ -182,7 +183,7 @@ class ArmProcess:
 
     async def start_host(self, address: str) -> tuple[ProcessHost, HostInfo]:
         self._host = await self._start_process()
-        return self._host, await self._host.prepare(b"")
+        return self._host, await self._host.prepare()
 
     async def restart(self, address: str) -> None:
         if self._host is not None and address == str(self._number):
@@ -239,10 +240,10 @@ class ArmProcess:
             stdout=asyncio.subprocess.PIPE,
             start_new_session=True,
         )
-        host = ProcessHost(process, self._mark)
+        host = ProcessHost(process, self._mark, self._message_limit)
         repository = "" if self.order.commit is None else str(self.order.commit.repository)
         setup = HostSetup(self._packed_order(), tuple(sys.path), repository, str(self._worktree or ""))
-        host.write(pickle.dumps(setup))
+        host.write(pack(setup))
         return host
 
     def _packed_order(self) -> bytes:
@@ -256,7 +257,9 @@ class ArmProcess:
             )
             for item in self._suites
         )
-        order = HostOrder(suites, self._moved(Path.cwd()), __version__, is_local=True)
+        order = HostOrder(
+            suites, self._moved(Path.cwd()), __version__, is_local=True, message_limit=self._message_limit
+        )
         return pack(PackedOrder((), pack(order)))
 
     def _environment(self) -> dict[str, str]:
@@ -293,55 +296,24 @@ class ArmProcess:
         return [self._moved_agent(item) for item in agent] if isinstance(agent, list) else agent
 
 
-class ProcessHost:
-    """The `AgentHost` in the process of an arm: has its methods, and sends each call to the process."""
+class ProcessHost(RemoteHost):
+    """The `AgentHost` in the process of an arm."""
 
-    def __init__(self, process: asyncio.subprocess.Process, mark: str) -> None:
+    def __init__(self, process: asyncio.subprocess.Process, mark: str, limit: int) -> None:
+        super().__init__(limit)
         self.info = HostInfo("")
         self._process = process
         self._mark = mark
-        self._numbers = count(1)
-        self._waiting: dict[int, asyncio.Future[Any]] = {}
+        self._waiting: dict[int, asyncio.Future[bytes]] = {}
         self._reader = asyncio.create_task(self._read())
 
     @property
     def has_ended(self) -> bool:
         return self._reader.done()
 
-    async def prepare(self, upload: bytes) -> HostInfo:
-        self.info = await self._call("prepare", upload)
+    async def prepare(self) -> HostInfo:
+        self.info = await self.call("prepare", b"")
         return self.info
-
-    async def start(self, suite: int) -> str | None:
-        problem: str | None = await self._call("start", suite)
-        return problem
-
-    async def traits(self, suite: int) -> dict[str, Any]:
-        traits: dict[str, Any] = await self._call("traits", suite)
-        return traits
-
-    async def open(self, key: int, suite: int, trial: bytes) -> bytes:
-        return await self._call_packed("open", key, suite, trial)
-
-    async def send(self, key: int, turn: bytes) -> bytes:
-        return await self._call_packed("send", key, turn)
-
-    async def progress(self, key: int) -> bytes:
-        return await self._call_packed("progress", key)
-
-    async def close(self, key: int) -> bytes:
-        return await self._call_packed("close", key)
-
-    async def abort(self, key: int) -> bool:
-        return bool(await self._call("abort", key))
-
-    async def status(self) -> HostStatus:
-        status: HostStatus = await self._call("status")
-        return status
-
-    async def stop(self) -> list[tuple[int, str]]:
-        problems: list[tuple[int, str]] = await self._call("stop")
-        return problems
 
     def write(self, data: bytes) -> None:
         assert self._process.stdin is not None
@@ -358,18 +330,13 @@ class ProcessHost:
         await self._process.wait()
         await asyncio.wait({self._reader})
 
-    async def _call_packed(self, method: str, *arguments: Any) -> bytes:
-        data: bytes = await self._call(method, *arguments)
-        return data
-
-    async def _call(self, method: str, *arguments: Any) -> Any:
-        """Call a method in the process; raises `ConnectionError` if the process ends before it answers."""
+    async def exchange(self, number: int, method: str, arguments: tuple[Any, ...]) -> bytes:
         if self.has_ended:
             raise ConnectionError(self._end_text())
-        number = next(self._numbers)
-        answer = self._waiting[number] = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        self._waiting[number] = answer
         try:
-            self.write(pickle.dumps(Call(number, method, arguments)))
+            self.write(pack(Call(number, method, arguments)))
             return await answer
         finally:
             self._waiting.pop(number, None)
@@ -378,22 +345,17 @@ class ProcessHost:
         assert self._process.stdout is not None
         with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
             while True:
-                [length] = LENGTH.unpack(await self._process.stdout.readexactly(LENGTH.size))
-                message = pickle.loads(await self._process.stdout.readexactly(length))  # noqa: S301  our own process
-                self._receive(message)
+                number, length = ANSWER.unpack(await self._process.stdout.readexactly(ANSWER.size))
+                if length > self.limit:
+                    kill_tree(self._process.pid, self._mark)
+                    break
+                data = await self._process.stdout.readexactly(length)
+                if (waiting := self._waiting.get(number)) is not None and not waiting.done():
+                    waiting.set_result(data)
         await self._process.wait()
         for waiting in self._waiting.values():
             if not waiting.done():
                 waiting.set_exception(ConnectionError(self._end_text()))
-
-    def _receive(self, answer: Answer) -> None:
-        waiting = self._waiting.get(answer.number)
-        if waiting is None or waiting.done():
-            return
-        if answer.problem is None:
-            waiting.set_result(answer.value)
-        else:
-            waiting.set_exception(AgentFailed(answer.problem))
 
     def _end_text(self) -> str:
         code = self._process.returncode

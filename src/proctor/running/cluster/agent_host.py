@@ -1,8 +1,9 @@
 """The part of a distributed run on a worker: holds the agents, and a session for each trial that runs here.
 
-An `AgentHost` is a Dask actor, or is in the process of an arm (`running/arms/host.py`). The agents run in a thread with
-their own event loop, so that all sessions of an agent can share an asynchronous client. The worker's own loop is not
-used for that: an agent that blocks it would disconnect the worker from its scheduler.
+An `AgentHost` is in the process of a Dask worker (`call_host`) or of an arm (`running/arms/host.py`). The run calls its
+methods, and each answers with a message (`running/messages.py`). The agents run in a thread with their own event loop,
+so that all sessions of an agent can share an asynchronous client. The worker's own loop is not used for that: an agent
+that blocks it would disconnect the worker from its scheduler.
 
 An agent may still block the loop of the agents, and then the other sessions on it get no time. The run counts their
 timeouts and cannot see that. So a second thread takes samples: while the loop is blocked, it adds up the lost time of
@@ -22,7 +23,7 @@ import threading
 import time
 import weakref
 import zipfile
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -36,7 +37,28 @@ from proctor.base.output_capture import route_output
 from proctor.base.references import load_file
 from proctor.cases.suite import Suite
 from proctor.running.agent_lifecycle import STOP_SECONDS, try_step
-from proctor.running.remote_agent import HostedSession, Printed, Progress, TurnFailed, pack, unpack
+from proctor.running.messages import (
+    AgentStarted,
+    AgentTraits,
+    CallFailed,
+    HostInfo,
+    HostStatus,
+    HostStopped,
+    LoadedAgent,
+    LostTime,
+    Printed,
+    Progress,
+    SessionAborted,
+    SessionClosed,
+    SessionOpened,
+    StopProblem,
+    TurnAnswered,
+    TurnFailed,
+    TurnProgress,
+    encode_message,
+    is_encodable,
+)
+from proctor.running.remote_agent import HostedSession, unpack
 from proctor.tracing.instrumentation import instrument_clients
 from proctor.version import __version__
 
@@ -48,8 +70,6 @@ BEAT_SECONDS = 0.05
 SAMPLE_SECONDS = 0.1
 BLOCKED_SECONDS = 0.2
 """A loop without a heartbeat for this long is blocked."""
-
-AGENT_TRAITS = ("reads_files", "reports_all_tool_calls", "reports_cost", "endpoint")
 
 _SESSION: ContextVar[int | None] = ContextVar("proctor_hosted_session", default=None)
 
@@ -76,6 +96,8 @@ class HostOrder:
     version: str
     is_local: bool
     """Whether the run started the worker, on its own machine."""
+    message_limit: int
+    """How many bytes a message to the run may have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,26 +117,6 @@ def _open_order(packed: PackedOrder) -> HostOrder:
     return order
 
 
-@dataclass(frozen=True, slots=True)
-class HostInfo:
-    """A worker's version of Proctor, and the fingerprint of each agent or why it cannot be loaded."""
-
-    version: str
-    agents: tuple[tuple[str, str], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class HostStatus:
-    """The state of a worker and its sessions."""
-
-    lost_seconds: dict[int, float]
-    """By session: the time in which other sessions blocked the event loop."""
-    blocked_seconds: float
-    """How long the event loop has been blocked; 0 if it is not."""
-    blocked_by: int | None
-    """The session that blocks the event loop, if known."""
-
-
 @dataclass(slots=True, eq=False)
 class _OpenSession:
     session: HostedSession
@@ -125,6 +127,20 @@ class _OpenSession:
 
 class AgentHost:
     """The agents of a worker. Its methods run on the worker's own event loop, which agents never block."""
+
+    ANSWERS: Mapping[str, tuple[type, ...]] = {
+        "prepare": (HostInfo,),
+        "start": (AgentStarted,),
+        "traits": (AgentTraits,),
+        "open": (SessionOpened,),
+        "send": (TurnAnswered, TurnFailed),
+        "progress": (TurnProgress,),
+        "close": (SessionClosed,),
+        "abort": (SessionAborted,),
+        "status": (HostStatus,),
+        "stop": (HostStopped,),
+    }
+    """The methods that the run may call, and the messages that each may answer."""
 
     def __init__(self, order: bytes) -> None:
         self._order = _open_order(unpack(order))
@@ -143,6 +159,18 @@ class AgentHost:
         threading.Thread(target=self._run_loop, name="proctor-agents", daemon=True).start()
         threading.Thread(target=self._watch, name="proctor-watch", daemon=True).start()
 
+    async def call(self, number: int, method: str, arguments: tuple[Any, ...]) -> bytes:
+        """Call a method; returns its message. `number` is repeated in it, so that the run can tell its calls apart."""
+        try:
+            message = await getattr(self, method)(*arguments)
+        except BaseException as error:
+            message = CallFailed(one_line(error))
+        return encode_message(message, self._order.message_limit, number)
+
+    @property
+    def has_ended(self) -> bool:
+        return self._ended.is_set()
+
     async def prepare(self, upload: bytes) -> HostInfo:
         """Load the agents and describe this worker.
 
@@ -155,69 +183,69 @@ class AgentHost:
             return HostInfo(__version__)
         return await self._in_loop(self._load(upload))  # type: ignore[no-any-return]
 
-    async def start(self, suite: int) -> str | None:
-        """Start the agent of a suite, once; returns why it could not start."""
-        return await self._in_loop(self._start(suite))  # type: ignore[no-any-return]
+    async def start(self, suite: int) -> AgentStarted:
+        """Start the agent of a suite, once."""
+        return AgentStarted(await self._in_loop(self._start(suite)))
 
-    async def traits(self, suite: int) -> dict[str, Any]:
-        """What the run needs to know about the agent of a suite, which may be known only once it has started."""
+    async def traits(self, suite: int) -> AgentTraits:
+        """What the run needs to know about the agent of a suite."""
         agent = self._agents[suite]
-        return {name: getattr(agent, name) for name in AGENT_TRAITS}
+        return AgentTraits(agent.reads_files, agent.reports_all_tool_calls, agent.reports_cost, agent.endpoint)
 
-    async def open(self, key: int, suite: int, trial: bytes) -> bytes:
-        """Open a session; returns the error or `None`, packed."""
+    async def open(self, key: int, suite: int, trial: bytes) -> SessionOpened:
+        """Open a session."""
         progress: list[Progress] = []
         session = HostedSession(self._agents[suite], unpack(trial), progress.append)
         # Add it before the event loop runs it, since a blocked loop delays this session too.
         self._sessions[key] = _OpenSession(session, progress)
-        return pack(await self._in_loop(self._open(key, session)))
+        return SessionOpened(await self._in_loop(self._open(key, session)))
 
-    async def send(self, key: int, turn: bytes) -> bytes:
-        """The answer to one turn, packed."""
+    async def send(self, key: int, turn: bytes) -> TurnAnswered | TurnFailed:
+        """The answer to one turn."""
         hosted = self._sessions[key]
         hosted.progress.clear()
-        return pack(await self._in_loop(hosted.session.send(unpack(turn))))
+        return await self._in_loop(hosted.session.send(unpack(turn)))  # type: ignore[no-any-return]
 
-    async def progress(self, key: int) -> bytes:
-        """The events of the current turn so far, packed."""
+    async def progress(self, key: int) -> TurnProgress:
+        """The events of the current turn so far."""
         hosted = self._sessions[key]
-        events = [item for item in list(hosted.progress) if _is_picklable(item)]
+        events = [item for item in list(hosted.progress) if is_encodable(item)]
         if hosted.session.output is not None:
             events.append(Printed(hosted.session.output.take()))
-        return pack(events)
+        return TurnProgress(tuple(events))
 
-    async def close(self, key: int) -> bytes:
-        """Close a session; returns the error or `None`, packed."""
+    async def close(self, key: int) -> SessionClosed:
+        """Close a session."""
         error = await self._in_loop(self._sessions[key].session.close())
         self._sessions.pop(key, None)
-        return pack(error)
+        return SessionClosed(error)
 
-    async def abort(self, key: int) -> bool:
-        """End a session during a turn; returns whether the event loop responded."""
+    async def abort(self, key: int) -> SessionAborted:
+        """End a session during a turn."""
         hosted = self._sessions.get(key)
         if hosted is None:
-            return True
+            return SessionAborted(is_ended=True)
         ended = asyncio.run_coroutine_threadsafe(self._abort(hosted), self._loop)
         await asyncio.wait({asyncio.wrap_future(ended)}, timeout=ABORT_SECONDS + 1.0)
         self._sessions.pop(key, None)
-        return ended.done()
+        return SessionAborted(ended.done())
 
     async def status(self) -> HostStatus:
         """The current state; the run calls this a few times per second."""
         now = self._last_request_at = time.monotonic()
         blocked = now - self._last_beat_at
         is_blocked = blocked > BLOCKED_SECONDS
-        lost = {key: hosted.lost_seconds for key, hosted in list(self._sessions.items())}
+        lost = tuple(LostTime(key, hosted.lost_seconds) for key, hosted in list(self._sessions.items()))
         return HostStatus(lost, blocked if is_blocked else 0.0, self._holder() if is_blocked else None)
 
-    async def stop(self) -> list[tuple[int, str]]:
-        """End all sessions and stop the agents; returns the errors, each with the number of its suite."""
+    async def stop(self) -> HostStopped:
+        """End all sessions and stop the agents."""
         if self._ended.is_set():
-            return []
+            return HostStopped()
         self._ended.set()
-        problems: list[tuple[int, str]] = await self._in_loop(self._stop())
+        problems = await self._in_loop(self._stop())
         self._loop.call_soon_threadsafe(self._loop.stop)
-        return problems
+        return HostStopped(tuple(problems))
 
     async def _in_loop(self, work: Coroutine[Any, Any, Any]) -> Any:
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
@@ -257,12 +285,12 @@ class AgentHost:
         for number, item in enumerate(self._order.suites):
             try:
                 agent = self._load_agent(item, folder)
-                loaded.append((agent.identity, ""))
+                loaded.append(LoadedAgent(agent.identity))
                 self._agents[number] = agent
             except (ProctorError, OSError) as error:
-                loaded.append(("", str(error)))
+                loaded.append(LoadedAgent(problem=str(error)))
             except BaseException as error:
-                loaded.append(("", one_line(error)))
+                loaded.append(LoadedAgent(problem=one_line(error)))
         return HostInfo(__version__, tuple(loaded))
 
     def _load_agent(self, item: SuiteOrder, folder: Path) -> BaseAgent:
@@ -301,14 +329,14 @@ class AgentHost:
         if hosted.session.task is not None:
             await hosted.session.abort(ABORT_SECONDS)
 
-    async def _stop(self) -> list[tuple[int, str]]:
+    async def _stop(self) -> list[StopProblem]:
         await asyncio.gather(*(self._abort(hosted) for hosted in self._sessions.values()))
-        problems = []
+        problems: list[StopProblem] = []
         for agent, starting in self._starting.items():
             if not starting.done() or starting.result() is not None:
                 starting.cancel()
             elif (problem := await try_step(agent.stop, STOP_SECONDS)) is not None:
-                problems += [(number, problem) for number, other in self._agents.items() if other is agent]
+                problems += [StopProblem(number, problem) for number, other in self._agents.items() if other is agent]
         self._resources.close()
         return problems
 
@@ -337,10 +365,6 @@ class AgentHost:
         return None if task is None else self._owners.get(task)
 
 
-def _is_picklable(progress: Progress) -> bool:
-    return not isinstance(unpack(pack(progress)), TurnFailed)
-
-
 def _relocate(path: Path | None, run_folder: Path, worker_folder: Path) -> Path | None:
     """The path on this worker of a file in the run's folder."""
     if path is None:
@@ -349,3 +373,19 @@ def _relocate(path: Path | None, run_folder: Path, worker_folder: Path) -> Path 
     with contextlib.suppress(ValueError):
         return worker_folder / absolute.relative_to(run_folder)
     return absolute
+
+
+_HOSTS: dict[str, AgentHost] = {}
+"""The hosts in this process of a Dask worker, by the name that the run gave to each."""
+
+
+def start_host(name: str, order: bytes) -> None:
+    """Start a host in the process of a Dask worker; `call_host` finds it by its name."""
+    for other in [other for other, host in _HOSTS.items() if host.has_ended]:
+        del _HOSTS[other]
+    _HOSTS[name] = AgentHost(order)
+
+
+async def call_host(name: str, number: int, method: str, arguments: tuple[Any, ...]) -> bytes:
+    """Call a method of a host in the process of this Dask worker; returns its message."""
+    return await _HOSTS[name].call(number, method, arguments)

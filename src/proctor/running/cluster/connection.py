@@ -1,11 +1,12 @@
 """Starts workers on this machine or finds those of a Dask scheduler, and connects a run to them.
 
-Only this package uses Dask. Workers on this machine listen on the loopback interface only. Dask's dashboard, profiling
-and log messages are switched off.
+Only this package uses Dask, and only `scheduler` talks to it. Workers on this machine listen on the loopback interface
+only. Dask's dashboard, profiling and log messages are switched off.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import io
 import logging
@@ -16,20 +17,27 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from proctor.agents.trial_context import MAX_REPLY_BYTES
 from proctor.base.errors import UsageError, one_line
+from proctor.base.json_data import to_json
 from proctor.base.masking import is_secret_variable_name, mask
 from proctor.cases.suite import Suite
-from proctor.running.cluster.agent_host import AgentHost, HostInfo, HostOrder, PackedOrder, SuiteOrder
-from proctor.running.cluster.workers import ClusterAgent, Workers, pack_with_code
+from proctor.running.cluster.agent_host import HostOrder, PackedOrder, SuiteOrder, call_host, start_host
+from proctor.running.cluster.workers import ClusterAgent, RemoteHost, Workers, pack_with_code, suites_message_limit
+from proctor.running.messages import HostInfo, InvalidMessage, WorkerDescription, decode_message, encode_message
 from proctor.running.plan import Plan, PlannedSuite, make_plan
 from proctor.running.remote_agent import pack
 from proctor.running.settings import ClusterOptions, Listener, RunOptions, WorkerListener
 from proctor.version import __version__
 
+if TYPE_CHECKING:
+    from proctor.running.cluster.scheduler import Scheduler
+
 LOOPBACK = "127.0.0.1"
 CONNECT_SECONDS = 10.0
+DESCRIBE_SECONDS = 60.0
 RESTART_SECONDS = 60.0
 MIN_PLANNED_WORKERS = 8
 """The engine starts enough sessions for at least this many workers, so that workers can join during a run."""
@@ -58,9 +66,11 @@ async def on_workers(plan: Plan, options: ClusterOptions, listener: Listener | N
     display = listener if isinstance(listener, WorkerListener) else None
     order = order_of(plan, options)
     upload = zip_folder(Path.cwd()) if options.upload else b""
-    async with connect(options) as client:
+    async with connect(options, suites_message_limit(plan.suites)) as scheduler:
         workers = _workers(
-            plan, DaskPool(client, order, upload), lambda text: None if display is None else display.notice(mask(text))
+            plan,
+            DaskPool(scheduler, plan, order, upload),
+            lambda text: None if display is None else display.notice(mask(text)),
         )
         if display is not None:
             display.workers(workers.states)
@@ -83,28 +93,36 @@ class DaskPool:
     advice = "to see whether this case ends it, run it with --isolate and without workers"
     gone = "the scheduler no longer has it"
 
-    def __init__(self, client: Any, order: bytes, upload: bytes) -> None:
-        self._client = client
+    def __init__(self, scheduler: Scheduler, plan: Plan, order: bytes, upload: bytes) -> None:
+        self._scheduler = scheduler
+        self._limit = suites_message_limit(plan.suites)
         self._order = order
         self._upload = upload
 
     async def names(self) -> dict[str, str]:
-        workers: dict[str, Any] = (await self._client.scheduler.identity())["workers"]
-        return {address: str(worker.get("name", address)) for address, worker in workers.items()}
+        return {address: worker.name for address, worker in (await self._scheduler.workers()).items()}
 
-    async def start_host(self, address: str) -> tuple[Any, HostInfo]:
-        actor = self._client.submit(
-            AgentHost, self._order, actor=True, workers=[address], allow_other_workers=False, pure=False
-        )
-        with self._client.as_current():  # so that calls of the host use this client
-            host = await actor
-            return host, await host.prepare(self._upload)
+    async def start_host(self, address: str) -> tuple[DaskHost, HostInfo]:
+        name = os.urandom(16).hex()
+        await self._scheduler.run(address, start_host, name, self._order)
+        host = DaskHost(self._scheduler, address, name, self._limit)
+        return host, await host.call("prepare", self._upload)
 
     async def restart(self, address: str) -> None:
-        try:
-            await self._client.restart_workers([address], timeout=RESTART_SECONDS, raise_for_error=False)
-        except ValueError:  # it has no nanny process that could start it again
-            await self._client.retire_workers([address], close_workers=True)
+        await self._scheduler.restart(address, RESTART_SECONDS)
+
+
+class DaskHost(RemoteHost):
+    """The `AgentHost` in the process of a Dask worker."""
+
+    def __init__(self, scheduler: Scheduler, address: str, name: str, limit: int) -> None:
+        super().__init__(limit)
+        self._scheduler = scheduler
+        self._address = address
+        self._name = name
+
+    async def exchange(self, number: int, method: str, arguments: tuple[Any, ...]) -> object:
+        return await self._scheduler.run(self._address, call_host, self._name, number, method, arguments)
 
 
 def _workers(plan: Plan, pool: DaskPool, notify: Callable[[str], None]) -> Workers:
@@ -117,13 +135,15 @@ def _why_incompatible(info: HostInfo, plan: Plan) -> str:
     """Why a worker does not have the same agents; empty if it has."""
     if info.version != __version__:
         return f"has Proctor {info.version}, and this is {__version__}; install the same version"
-    for item, (fingerprint, problem) in zip(plan.suites, info.agents, strict=True):
-        if problem:
-            return f"cannot load the agent {item.agent.name}: {problem}"
-        if fingerprint != item.agent_fingerprint:
+    if len(info.agents) != len(plan.suites):
+        return f"describes {len(info.agents)} agents, and this run has {len(plan.suites)}"
+    for item, agent in zip(plan.suites, info.agents, strict=True):
+        if agent.problem:
+            return f"cannot load the agent {item.agent.name}: {agent.problem}"
+        if agent.fingerprint != item.agent_fingerprint:
             return (
                 f"has another version of the agent {item.agent.name} "
-                f"(fingerprint {fingerprint}, here {item.agent_fingerprint})"
+                f"(fingerprint {agent.fingerprint}, here {item.agent_fingerprint})"
             )
     return ""
 
@@ -131,7 +151,11 @@ def _why_incompatible(info: HostInfo, plan: Plan) -> str:
 def order_of(plan: Plan, options: ClusterOptions) -> bytes:
     """What a worker needs to know about a run, packed; raises `UsageError` if an agent cannot be sent."""
     order = HostOrder(
-        tuple(_suite_order(item) for item in plan.suites), Path.cwd(), __version__, is_local=bool(options.workers)
+        tuple(_suite_order(item) for item in plan.suites),
+        Path.cwd(),
+        __version__,
+        is_local=bool(options.workers),
+        message_limit=suites_message_limit(plan.suites),
     )
     files = {item.suite.path for item in plan.suites if item.suite.path is not None and item.suite.path.suffix == ".py"}
     try:
@@ -176,29 +200,27 @@ def _is_excluded(folder: Path) -> bool:
 
 
 @contextlib.asynccontextmanager
-async def connect(options: ClusterOptions) -> AsyncIterator[Any]:
-    """A client of the scheduler in the options, or of a local one that is started for this context."""
+async def connect(options: ClusterOptions, message_limit: int) -> AsyncIterator[Scheduler]:
+    """The scheduler in the options, or a local one that is started for this context."""
     import dask.config
     import distributed  # before the settings below, which would replace its own
 
+    from proctor.running.cluster.scheduler import RemoteError, connected
+
     with dask.config.set(_QUIET), _silence_dask_logs():
         async with contextlib.AsyncExitStack() as stack:
-            target: Any = options.address
+            address = options.address
             if options.workers:
-                target = await stack.enter_async_context(_local_cluster(options.workers))
+                local: distributed.LocalCluster = await stack.enter_async_context(_local_cluster(options.workers))
+                address = local.scheduler_address
+            security = _security(options).get_connection_args("client")
             try:
-                client = distributed.Client(
-                    target,
-                    asynchronous=True,
-                    set_as_default=False,
-                    direct_to_workers=bool(options.workers),
-                    security=_security(options),
-                    timeout=CONNECT_SECONDS,
+                scheduler = await stack.enter_async_context(
+                    connected(address, security, message_limit, CONNECT_SECONDS, is_direct=bool(options.workers))
                 )
-                await stack.enter_async_context(client)
-            except (OSError, TimeoutError) as error:
+            except (OSError, InvalidMessage, RemoteError) as error:
                 raise UsageError(f"cannot connect to the scheduler at {options.address}: {one_line(error)}") from error
-            yield client
+            yield scheduler
 
 
 def _local_cluster(workers: int) -> Any:
@@ -218,11 +240,11 @@ def _local_cluster(workers: int) -> Any:
 
 
 def _security(options: ClusterOptions) -> Any:
-    """The TLS settings of the command line; `None` to use Dask's own configuration."""
-    if not (options.tls_ca or options.tls_cert or options.tls_key):
-        return None
+    """The TLS settings of the project file, else those of Dask's own configuration."""
     import distributed
 
+    if not (options.tls_ca or options.tls_cert or options.tls_key):
+        return distributed.Security()
     return distributed.Security(
         tls_ca_file=options.tls_ca or None,
         tls_client_cert=options.tls_cert or None,
@@ -249,30 +271,45 @@ async def check_workers(
     options: ClusterOptions, packages: Iterable[str], suites: Sequence[Suite]
 ) -> list[dict[str, Any]]:
     """A report on each worker; with suites, also whether it can load their agents, which imports the user's code."""
-    async with connect(options) as client:
-        workers = (await client.scheduler.identity())["workers"]
-        infos = await client.run(describe_process, sorted(packages), on_error="return")
-        problems = await _agent_problems(client, options, suites) if suites and workers else {}
+    async with connect(options, MAX_REPLY_BYTES) as scheduler:
+        workers = await scheduler.workers()
+        described = await asyncio.gather(*(_describe(scheduler, address, sorted(packages)) for address in workers))
+        problems = await _agent_problems(scheduler, options, suites) if suites and workers else {}
         return [
-            _worker_report(str(info.get("name", address)), address, infos.get(address), problems.get(address, ""))
-            for address, info in workers.items()
+            _worker_report(entry.name, address, description, problems.get(address, ""))
+            for (address, entry), description in zip(workers.items(), described, strict=True)
         ]
 
 
-def _worker_report(name: str, address: str, info: Any, problem: str) -> dict[str, Any]:
-    if not isinstance(info, dict):
-        problem = f"failed: {one_line(info)}" if isinstance(info, BaseException) else "did not respond"
-        return {"name": name, "address": address, "ok": False, "says": mask(problem)}
-    if not problem and info["proctor"] != __version__:
-        problem = f"has Proctor {info['proctor']}, and this is {__version__}; install the same version"
-    return {"name": name, "address": address, **info, "ok": not problem, "says": mask(problem) or "ready"}
+async def _describe(scheduler: Scheduler, address: str, packages: list[str]) -> WorkerDescription | Exception:
+    """The process of a worker, or why it did not describe itself."""
+    try:
+        async with asyncio.timeout(DESCRIBE_SECONDS):
+            data = await scheduler.run(address, describe_process, packages)
+        return decode_message(data, WorkerDescription, limit=MAX_REPLY_BYTES)
+    except Exception as error:
+        return error
 
 
-async def _agent_problems(client: Any, options: ClusterOptions, suites: Sequence[Suite]) -> dict[str, str]:
+def _worker_report(name: str, address: str, description: WorkerDescription | Exception, problem: str) -> dict[str, Any]:
+    if isinstance(description, Exception):
+        return {"name": name, "address": address, "ok": False, "says": mask(f"failed: {one_line(description)}")}
+    if not problem and description.proctor != __version__:
+        problem = f"has Proctor {description.proctor}, and this is {__version__}; install the same version"
+    return {
+        "name": name,
+        "address": address,
+        **to_json(description),
+        "ok": not problem,
+        "says": mask(problem) or "ready",
+    }
+
+
+async def _agent_problems(scheduler: Scheduler, options: ClusterOptions, suites: Sequence[Suite]) -> dict[str, str]:
     """By address: why a worker cannot run the agents of the suites."""
     plan = make_plan(suites, RunOptions())
     upload = zip_folder(Path.cwd()) if options.upload else b""
-    workers = _workers(plan, DaskPool(client, order_of(plan, options), upload), lambda text: None)
+    workers = _workers(plan, DaskPool(scheduler, plan, order_of(plan, options), upload), lambda text: None)
     try:
         await workers.open(0)
     except UsageError:
@@ -283,12 +320,13 @@ async def _agent_problems(client: Any, options: ClusterOptions, suites: Sequence
     return {address: reason for address, (_, reason) in workers.refused.items()}
 
 
-def describe_process(packages: list[str]) -> dict[str, Any]:
-    """Describes the process that calls this: versions, packages, and the names of its API keys."""
-    return {
-        "proctor": __version__,
-        "python": platform.python_version(),
-        "folder": str(Path.cwd()),
-        "packages": [name for name in packages if find_spec(name) is not None],
-        "keys": sorted(name for name in os.environ if is_secret_variable_name(name) and os.environ[name]),
-    }
+def describe_process(packages: list[str]) -> bytes:
+    """A message that describes the process that calls this: versions, packages, and the names of its API keys."""
+    description = WorkerDescription(
+        __version__,
+        platform.python_version(),
+        str(Path.cwd()),
+        tuple(name for name in packages if find_spec(name) is not None),
+        tuple(sorted(name for name in os.environ if is_secret_variable_name(name) and os.environ[name])),
+    )
+    return encode_message(description)

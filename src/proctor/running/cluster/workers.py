@@ -14,6 +14,9 @@ two workers, or one that was stuck, gets a worker for itself the next time.
 The engine counts the timeouts. Time counts against an agent only when its worker has confirmed that the session could
 run (`AgentHost.status`, a few times per second); unconfirmed time counts as waiting. A worker that confirms nothing for
 longer than a session may take is blocked by code that does not release the interpreter, and is restarted.
+
+A worker may be wrong, or in bad hands. What it answers is data (`RemoteHost`), and a worker that sends anything else is
+not used any more. It cannot stop the clock of its sessions: while one of them waits, another one must be running.
 """
 
 from __future__ import annotations
@@ -22,29 +25,36 @@ import asyncio
 import contextlib
 import itertools
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from proctor.agents.agent import BaseAgent
 from proctor.agents.reply import Reply
-from proctor.agents.trial_context import TrialContext, current_trial
+from proctor.agents.trial_context import MAX_REPLY_BYTES, TrialContext, current_trial
 from proctor.base.clock import Clock
 from proctor.base.errors import AgentFailed, UsageError, one_line
 from proctor.cases.suite import Case, Turn
 from proctor.running.agent_lifecycle import STOP_SECONDS
-from proctor.running.cluster.agent_host import HostInfo, HostStatus
+from proctor.running.cluster.agent_host import AgentHost
 from proctor.running.conversation import RunStopped
 from proctor.running.failures import SessionLost, not_started
-from proctor.running.remote_agent import (
-    HostedTrial,
-    RemoteAgent,
-    RemoteSession,
-    excluded_time,
-    pack,
-    trial_to_host,
-    unpack,
+from proctor.running.messages import (
+    AgentStarted,
+    CallFailed,
+    HostInfo,
+    HostStatus,
+    HostStopped,
+    InvalidMessage,
+    SessionClosed,
+    SessionOpened,
+    StopProblem,
+    TurnProgress,
+    decode_message,
+    message_limit,
 )
+from proctor.running.plan import PlannedSuite
+from proctor.running.remote_agent import HostedTrial, RemoteAgent, RemoteSession, excluded_time, pack, trial_to_host
 from proctor.running.settings import WorkerState
 
 STATUS_SECONDS = 0.25
@@ -76,13 +86,39 @@ class Pool(Protocol):
         """The name of each worker that exists now, by address. Raises if that cannot be found out."""
         ...
 
-    async def start_host(self, address: str) -> tuple[Any, HostInfo]:
-        """Start an `AgentHost` on a worker and let it load the agents; returns something with its methods."""
+    async def start_host(self, address: str) -> tuple[RemoteHost, HostInfo]:
+        """Start an `AgentHost` on a worker and let it load the agents."""
         ...
 
     async def restart(self, address: str) -> None:
         """End the process of a worker and start a new one, which gets another address."""
         ...
+
+
+class RemoteHost:
+    """An `AgentHost` in another process."""
+
+    def __init__(self, limit: int) -> None:
+        """`limit` is the number of bytes that a message may have."""
+        self.limit = limit
+        self._numbers = itertools.count(1)
+
+    async def call(self, method: str, *arguments: Any) -> Any:
+        """Call a method of the host; returns its message.
+
+        Raises `InvalidMessage` if it answers anything else, and `AgentFailed` if it raised an exception.
+        """
+        number = next(self._numbers)
+        data = await self.exchange(number, method, arguments)
+        kinds = AgentHost.ANSWERS[method]
+        message = decode_message(data, *kinds, CallFailed, limit=self.limit, call=number)
+        if isinstance(message, CallFailed):
+            raise AgentFailed(message.problem)
+        return message
+
+    async def exchange(self, number: int, method: str, arguments: tuple[Any, ...]) -> object:
+        """Send a call, and return what comes back. Raises if the process has ended."""
+        raise NotImplementedError
 
 
 @dataclass(slots=True, eq=False)
@@ -91,8 +127,7 @@ class Worker:
 
     address: str
     name: str
-    host: Any
-    """The actor; its methods are those of `AgentHost`."""
+    host: RemoteHost
     ended: asyncio.Future[None]
     """Done when the worker is no longer used."""
     end_reason: str = ""
@@ -130,7 +165,7 @@ class ClusterAgent(RemoteAgent):
 
     async def stop(self) -> None:
         """Stop the agents of all workers; raises if this one could not stop."""
-        problems = [problem for suite, problem in await self.workers.stop_agents() if suite == self.suite]
+        problems = [item.problem for item in await self.workers.stop_agents() if item.suite == self.suite]
         if problems:
             raise AgentFailed("; ".join(dict.fromkeys(problems)))
 
@@ -148,7 +183,9 @@ class ClusterSession(RemoteSession):
         self.worker: Worker | None = None
         self.is_busy = False
         """Whether a call of this session is running on the worker."""
-        self._lost_seconds = 0.0
+        self.uncharged_seconds = 0.0
+        """How long the current call has waited while no session on the worker was running, as the worker says."""
+        self._busy_since = self._lost_in_call = self._lost_seconds = 0.0
         self._context: TrialContext | None = None
         self._packed_trial = agent.pack_trial(trial)
 
@@ -159,12 +196,13 @@ class ClusterSession(RemoteSession):
                 self.worker = await workers.acquire(self)
                 problem = None
                 if suite not in self.worker.started:
-                    problem = await workers.call(self, "start", suite)
+                    problem = await self._start_agent(suite)
             if problem is not None:
                 raise not_started(self.agent.name, problem)
             self.worker.started.add(suite)
-            if (error := unpack(await self._call("open", self.key, suite, self._packed_trial))) is not None:
-                raise error
+            opened: SessionOpened = await self._call("open", self.key, suite, self._packed_trial)
+            if opened.error is not None:
+                raise opened.error
         except BaseException:
             workers.abort(self)
             raise
@@ -176,38 +214,58 @@ class ClusterSession(RemoteSession):
             workers.abort(self)
             return
         try:
-            failure = unpack(await self._call("close", self.key))
+            closed: SessionClosed = await self._call("close", self.key)
         except BaseException:
             workers.abort(self)
             raise
-        workers.release(self, failed=failure is not None)
-        if failure is not None:
-            raise failure
+        workers.release(self, failed=closed.error is not None)
+        if closed.error is not None:
+            raise closed.error
 
     async def send(self, turn: Turn) -> Reply:
         self.begin_turn()
         try:
-            return self.receive(unpack(await self._call("send", self.key, pack(turn))))
+            return self.receive(await self._call("send", self.key, pack(turn)))
         except asyncio.CancelledError:
             await self._record_progress()
             raise
 
-    def confirm(self, lost_seconds: float) -> None:
-        """Confirm the time up to now; `lost_seconds` is what other sessions have taken since this one was opened."""
-        if self.is_busy and self._context is not None:
-            self._context.excluded_seconds += max(0.0, lost_seconds - self._lost_seconds)
-            self._context.waiting_since = Clock.monotonic()
-        self._lost_seconds = lost_seconds
+    def confirm(self, lost_seconds: float) -> float:
+        """Confirm the time up to now; `lost_seconds` is what other sessions have taken since this one was opened.
 
-    async def _call(self, method: str, *arguments: Any) -> bytes:
+        Returns how much of it is new. It cannot be more than the time that has passed.
+        """
+        lost = max(0.0, lost_seconds - self._lost_seconds)
+        self._lost_seconds = lost_seconds
+        if self.is_busy:
+            now = Clock.monotonic()
+            lost = min(lost, now - self._busy_since - self._lost_in_call)
+            self._lost_in_call += lost
+            if self._context is not None:
+                self._context.excluded_seconds += lost
+                self._context.waiting_since = now
+        return lost
+
+    async def _start_agent(self, suite: int) -> str | None:
+        """Start the agent on the worker, which has a timeout for that; returns why it could not be started."""
+        agent = self.agent
+        seconds = max(self.timeout, agent.start_timeout, agent.target.start_timeout)
+        try:
+            async with asyncio.timeout(seconds + SILENT_SECONDS):
+                started: AgentStarted = await agent.workers.call(self, "start", suite)
+        except TimeoutError:
+            return f"it took longer than {seconds:g} s"
+        return started.problem
+
+    async def _call(self, method: str, *arguments: Any) -> Any:
         with self._worker_time():
-            return await self.agent.workers.call(self, method, *arguments)  # type: ignore[no-any-return]
+            return await self.agent.workers.call(self, method, *arguments)
 
     @contextlib.contextmanager
     def _worker_time(self) -> Iterator[None]:
         """Count the time that passes inside only when the worker confirms it."""
         self._context = context = current_trial.get()
-        self.is_busy = True
+        self.is_busy, self._busy_since, self._lost_in_call, self.uncharged_seconds = True, Clock.monotonic(), 0.0, 0.0
         if context is not None:
             context.waiting_since = Clock.monotonic()
         try:
@@ -221,8 +279,9 @@ class ClusterSession(RemoteSession):
         """Record the events of a turn that timed out, unless the worker is stuck."""
         with contextlib.suppress(Exception):
             async with asyncio.timeout(0.5):
-                for progress in unpack(await self.agent.workers.call(self, "progress", self.key)):
-                    self.record(progress)
+                progress: TurnProgress = await self.agent.workers.call(self, "progress", self.key)
+                for event in progress.events:
+                    self.record(event)
 
 
 class Workers:
@@ -257,7 +316,7 @@ class Workers:
         self._stopped = ""
         self._closed = False
         self._watcher: asyncio.Task[None] | None = None
-        self._stopping: asyncio.Task[list[tuple[int, str]]] | None = None
+        self._stopping: asyncio.Task[list[StopProblem]] | None = None
 
     async def open(self, least: int) -> None:
         """Wait until `least` workers, or all of the scheduler's, are ready; raises `UsageError` if there is none."""
@@ -323,7 +382,7 @@ class Workers:
         """
         worker = session.worker
         assert worker is not None
-        call = asyncio.ensure_future(_call_host(worker, method, *arguments))
+        call = asyncio.ensure_future(worker.host.call(method, *arguments))
         try:
             await asyncio.wait({call, worker.ended}, return_when=asyncio.FIRST_COMPLETED)
         except asyncio.CancelledError:
@@ -333,11 +392,13 @@ class Workers:
         if call.done() and call.exception() is None:
             return call.result()
         call.cancel()
-        reason = one_line(error) if call.done() and (error := call.exception()) is not None else ""
-        raise await self._loss(session, worker, reason)
+        error = call.exception() if call.done() else None
+        if isinstance(error, InvalidMessage):
+            self._refuse(worker, f"sent {error}")
+        raise await self._loss(session, worker, "" if error is None else one_line(error))
 
-    async def stop_agents(self) -> list[tuple[int, str]]:
-        """Stop the agents of all workers, once; returns the errors, each with the number of its suite."""
+    async def stop_agents(self) -> list[StopProblem]:
+        """Stop the agents of all workers, once."""
         if self._stopping is None:
             self._stopping = asyncio.create_task(self._stop_agents())
         return await asyncio.shield(self._stopping)
@@ -418,6 +479,11 @@ class Workers:
             self._notify(f"{self._pool.noun} {worker.name} ended ({reason}); {trials} running on it")
         self._wake()
 
+    def _refuse(self, worker: Worker, reason: str) -> None:
+        """Use a worker no more, whatever it says from now on."""
+        self.refused[worker.address] = worker.name, reason
+        self._lose(worker, f"it {reason}; it is not used any more")
+
     def _restart(self, worker: Worker, reason: str) -> None:
         """Let the pool kill the process of a worker and start a new one."""
         if self.ready.get(worker.address) is not worker:
@@ -434,9 +500,9 @@ class Workers:
     async def _abort(self, session: ClusterSession, worker: Worker) -> None:
         """Close a session on its worker; restart the worker if its event loop does not respond."""
         try:
-            call = asyncio.ensure_future(_call_host(worker, "abort", session.key))
+            call = asyncio.ensure_future(worker.host.call("abort", session.key))
             await asyncio.wait({call, worker.ended}, timeout=SILENT_SECONDS, return_when=asyncio.FIRST_COMPLETED)
-            reached = call.done() and call.exception() is None and call.result()
+            reached = call.done() and call.exception() is None and call.result().is_ended
             call.cancel()
             if not reached and not worker.ended.done():
                 self._restart(worker, f"case {session.trial[1]} blocked it beyond its timeout")
@@ -449,7 +515,7 @@ class Workers:
         """Poll the status of a worker until it has ended."""
         while not worker.ended.done():
             requested_at = Clock.monotonic()
-            call = asyncio.ensure_future(_call_host(worker, "status"))
+            call = asyncio.ensure_future(worker.host.call("status"))
             while not call.done() and not worker.ended.done():
                 await asyncio.wait({call, worker.ended}, timeout=STATUS_SECONDS, return_when=asyncio.FIRST_COMPLETED)
                 if not call.done() and Clock.monotonic() - requested_at > self._patience(worker):
@@ -458,13 +524,17 @@ class Workers:
             if not call.done():
                 call.cancel()
                 return
-            if (error := call.exception()) is not None:
+            if isinstance(error := call.exception(), InvalidMessage):
+                self._refuse(worker, f"sent {error}")
+                return
+            if error is not None:
                 if await self._scheduler_workers() is not None:
                     self._lose(worker, one_line(error))
                 return
             status: HostStatus = call.result()
-            for key, session in worker.sessions.items():
-                session.confirm(status.lost_seconds.get(key, 0.0))
+            if _confirm(worker, status) > SILENT_SECONDS + self._patience(worker):
+                self._refuse(worker, "says that its sessions get no time, and none of them takes it")
+                return
             if status.blocked_by is None and status.blocked_seconds > self._patience(worker):
                 self._restart(worker, "its event loop was blocked")
             await asyncio.sleep(STATUS_SECONDS)
@@ -507,7 +577,7 @@ class Workers:
 
     async def _join(self, address: str, name: str) -> None:
         """Start a host on a worker, and use the worker if it has the same agents."""
-        host = None
+        host, problem = None, ""
         try:
             async with asyncio.timeout(PREPARE_SECONDS):
                 host, info = await self._pool.start_host(address)
@@ -517,7 +587,7 @@ class Workers:
         self._joining.pop(address, None)
         if self._closed:
             return
-        if problem:
+        if problem or host is None:
             self.refused[address] = name, problem
             self._notify(f"{self._pool.noun} {name} {problem}")
             return
@@ -536,7 +606,7 @@ class Workers:
                 worker.ended.set_result(None)
         self._wake()
 
-    async def _stop_agents(self) -> list[tuple[int, str]]:
+    async def _stop_agents(self) -> list[StopProblem]:
         if self._background:
             await asyncio.wait(self._background, timeout=STOP_SECONDS)
         hosts = [] if self._stopped else list(self.ready.values())
@@ -548,10 +618,29 @@ class Workers:
         task.add_done_callback(self._background.discard)
 
 
+def suites_message_limit(suites: Iterable[PlannedSuite]) -> int:
+    """How many bytes a message of the agents of these suites may have."""
+    return message_limit(max((item.limits.agent.max_reply_bytes for item in suites), default=MAX_REPLY_BYTES))
+
+
 def _only_suspect(worker: Worker) -> ClusterSession | None:
     """The session that blocks a worker, if only one is possible."""
     busy = [session for session in worker.sessions.values() if session.is_busy]
     return busy[0] if len(busy) == 1 and not worker.has_leftovers else None
+
+
+def _confirm(worker: Worker, status: HostStatus) -> float:
+    """Confirm the time of the sessions on a worker; returns for how long one of them has waited for none of the others.
+
+    Each session waits while another one holds the event loop, so at any time one of them is running.
+    """
+    lost = {item.session: item.seconds for item in status.lost}
+    waited = [(session, session.confirm(lost.get(key, 0.0))) for key, session in worker.sessions.items()]
+    busy = [(session, seconds) for session, seconds in waited if session.is_busy]
+    uncharged = min((seconds for _, seconds in busy), default=0.0)
+    for session, _ in busy:
+        session.uncharged_seconds += uncharged
+    return max((session.uncharged_seconds for session, _ in busy), default=0.0)
 
 
 def pack_with_code(value: Any) -> bytes:
@@ -562,15 +651,11 @@ def pack_with_code(value: Any) -> bytes:
     return packed
 
 
-async def _call_host(worker: Worker, method: str, *arguments: Any) -> Any:
-    return await getattr(worker.host, method)(*arguments)
-
-
-async def _stop_host(worker: Worker) -> list[tuple[int, str]]:
-    """Stop the agents of one worker; returns no errors if the worker has ended."""
+async def _stop_host(worker: Worker) -> tuple[StopProblem, ...]:
+    """Stop the agents of one worker; returns no problems if the worker has ended."""
     try:
         async with asyncio.timeout(2 * STOP_SECONDS):
-            problems: list[tuple[int, str]] = await worker.host.stop()
-            return problems
+            stopped: HostStopped = await worker.host.call("stop")
+            return stopped.problems
     except Exception:
-        return []
+        return ()
