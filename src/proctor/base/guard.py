@@ -37,8 +37,15 @@ from collections.abc import Callable
 from time import monotonic
 from typing import Any, NoReturn
 
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None  # type: ignore[assignment]
+
 NO_VERDICT = 4
 INTERRUPTED = 130
+MIN_OPEN_FILES = 32
+"""What the store, the event loop and a few threads need. With less, a run fails somewhere in the middle."""
 POLL_SECONDS = 0.5
 CLOSED_POLL_SECONDS = 0.02
 GRACE_SECONDS = 5.0
@@ -129,6 +136,17 @@ def extend_deadline(seconds: float) -> None:
     """Announce work that may delay the next heartbeat by so many seconds, such as waiting for a locked store."""
     if is_guarded() and _CHILD.limit:
         _CHILD.write(f"alive {max(_CHILD.limit, seconds)} {_CHILD.label}")
+
+
+def exit_if_few_files_can_be_open() -> None:
+    """End the process with a message if its limit of open files is too low for any command."""
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0] if resource is not None else -1
+    if 0 <= limit < MIN_OPEN_FILES:
+        _print_error(
+            f"error: cannot start: only {limit} files can be open at the same time, and at least {MIN_OPEN_FILES} are "
+            "needed; raise the limit (ulimit -n)"
+        )
+        os._exit(NO_VERDICT)
 
 
 def run_guarded(main: Callable[[], NoReturn]) -> NoReturn:

@@ -203,8 +203,12 @@ def is_mixed(value: str) -> bool:
     return has_letter and any(character.isdigit() for character in value) and " " not in value
 
 
+def is_uuid(value: str) -> bool:
+    return _UUID.fullmatch(value) is not None
+
+
 def _is_ordinary(value: str) -> bool:
-    return " " in value or bool(_UUID.fullmatch(value)) or bool(_WORDS_AND_NUMBERS.fullmatch(value))
+    return " " in value or is_uuid(value) or bool(_WORDS_AND_NUMBERS.fullmatch(value))
 
 
 def _is_hexadecimal(value: str) -> bool:

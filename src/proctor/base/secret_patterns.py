@@ -37,6 +37,7 @@ from proctor.base.secret_names import (
     fits_uncertain_name,
     is_mixed,
     is_secret_variable_name,
+    is_uuid,
     last_part,
     looks_like_credential,
     looks_random,
@@ -373,6 +374,9 @@ def _on_the_line(
         yield value
         return
     shortest = 6 if strength is Strength.CERTAIN else CREDENTIAL_LENGTH
+    if strength is Strength.CERTAIN and is_uuid(content):
+        yield value
+        return
     if not looks_like_credential(content, shortest) and not _SIGN_IN_WORD.search(content):
         return
     if strength is Strength.CERTAIN or is_option or fits_uncertain_name(content, name):
@@ -476,7 +480,7 @@ def _is_unusual(value: str) -> bool:
 def _has_random_case(word: str) -> bool:
     """Whether small and capital letters take turns more often than in `aNameInCode`."""
     changes = sum(a.isupper() != b.isupper() for a, b in itertools.pairwise(word[:MAX_VALUE_LENGTH]))
-    return len(word) >= RANDOM_LENGTH and changes > 0.4 * len(word)
+    return word.isalpha() and len(word) >= RANDOM_LENGTH and changes > 0.4 * len(word)
 
 
 # Tables
@@ -529,8 +533,9 @@ _VALUE_KEY = re.compile(
 def _in_object(text: str, start: int, end: int, name: str, strength: Strength) -> Iterator[tuple[int, int]]:
     """The value of `{"name": "X-Api-Key", "value": "..."}`, in either order, as data, in YAML or as attributes."""
     before = text[max(0, start - 40) : start]
-    if _HCL_VARIABLE.search(before) and (default := _HCL_DEFAULT.match(text, end)) is not None:
-        yield from _assigned(text, default.end(), name, strength, equals=False)
+    inner = (_HCL_DEFAULT if _HCL_VARIABLE.search(before) else _INNER_VALUE).match(text, end)
+    if inner is not None:
+        yield from _assigned(text, inner.end(), name, strength, equals=False)
         return
     if _BEFORE_NAME.search(before) is None:
         return
@@ -547,6 +552,10 @@ def _in_object(text: str, start: int, end: int, name: str, strength: Strength) -
 
 
 _OBJECT_END = re.compile(r"[{}<>]|\n\s*- ")
+_INNER_VALUE = re.compile(
+    rf"(?:{_QUOTE})?\s{{0,3}}[:=]\s{{0,3}}\{{[^{{}}]{{0,300}}?(?<![a-z_])value(?:{_QUOTE})?\s{{0,3}}[:=]\s{{0,3}}"
+)
+"""Where the value of `"password": {"sensitive": true, "value": "..."}` begins."""
 _HCL_VARIABLE = re.compile(r"\bvariable\s{1,4}\"\Z")
 _HCL_DEFAULT = re.compile(r"\"\s{0,4}\{[^{}]{0,600}?\bdefault\s{0,20}=\s{0,4}")
 
@@ -682,8 +691,8 @@ _COMMANDS = tuple(
 """Words that a command begins with, and the option that takes its password; both are on one line."""
 _COMMAND_WORDS = tuple(command for commands, _ in _COMMANDS for command in commands)
 _PGPASS = re.compile(
-    r"(?m)^(?:[A-Za-z][\w.-]{0,80}|\*|[0-9]{1,3}(?:\.[0-9]{1,3}){3}):(?:[0-9]{4,5}|\*):[\w*.-]{1,60}:[A-Za-z*][\w.@-]{0,60}:"
-    r"([^\s:][^\s]{3,200})$"
+    r"(?m)(?:^|(?<=[\s\"']))(?:[A-Za-z][\w.-]{0,80}|\*|[0-9]{1,3}(?:\.[0-9]{1,3}){3}):(?:[0-9]{4,5}|\*):[\w*.-]{1,60}:[A-Za-z*][\w.@-]{0,60}:"
+    r"([^\s:][^\s]{3,200}?)(?=[\"']?$)"
 )
 
 

@@ -212,7 +212,7 @@ _LOOSE_SHAPES = tuple(
             "API key",
             "_",
             r"(?<![A-Za-z0-9_-])(?!pk_|pub|cs_)(?:[a-z0-9]{1,12}_){0,2}"
-            r"(?:key|secret|token|tkn|pat|sk|pw|apikey|api|live)_(?:live_|test_|prod_|v[0-9]_)?"
+            r"(?:key|secret|token|tkn|pat|sk|pw|apikey|api|live|prod)_(?:live_|test_|prod_|v[0-9]_)?"
             r"([\w-]{20,})",
             looks_random,
         ),
@@ -221,6 +221,12 @@ _LOOSE_SHAPES = tuple(
             "$",
             r"(?<!\w)\$(?:[156y]|2[abxy]|apr1|argon2i?d?|scrypt|pbkdf2[\w-]{0,12})\$[\w./,=$+-]{22,200}",
             _anything,
+        ),
+        (
+            "API key",
+            "key-",
+            r"(?<![\w-])[a-z]{0,8}key-(?:live|test|prod|branch)[-_]([A-Za-z0-9]{24,})(?![\w-])",
+            looks_random,
         ),
         (
             "API key",

@@ -15,6 +15,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, NoReturn
 
 import click
@@ -42,7 +43,7 @@ from proctor.cli.commands import (
 )
 from proctor.cli.help_pages import write_options
 from proctor.plugins import Command, PluginError, load
-from proctor.reporting.terminal.screen import escape_control
+from proctor.reporting.terminal.screen import LOST_OUTPUT, escape_control
 from proctor.version import __version__
 
 EXIT_CODES = """\
@@ -161,7 +162,8 @@ def main() -> NoReturn:
         code = _end_of_pipe()
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
-        _print_error(f"error: {place}{error.strerror or error}")
+        reason = "the working folder was deleted" if _is_working_folder_gone() else error.strerror or error
+        _print_error(f"error: {place}{reason}")
         code = 4
     except BaseException as error:
         if not _comes_from_code_under_test(error):
@@ -205,6 +207,14 @@ def _run_group() -> Any:
             _print_error(f"warning: code under test replaced {names}, which Python itself uses")
 
 
+def _is_working_folder_gone() -> bool:
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        return True
+    return False
+
+
 def _comes_from_code_under_test(error: BaseException) -> bool:
     """Whether code under test cancelled the tasks of the run, stopped its event loop, or used up the stack."""
     return (
@@ -225,6 +235,9 @@ def _flush(code: int) -> int:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, 1)  # otherwise Python would try to write the rest at exit, and change the exit code
         os.close(nowhere)
+        return code or 4
+    if LOST_OUTPUT:
+        _print_error(f"error: cannot write the output: {LOST_OUTPUT[0]}")
         return code or 4
     return code
 

@@ -6,6 +6,7 @@ or right-to-left tricks reaches the terminal or the log: `escape_control` and `e
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shutil
@@ -201,8 +202,17 @@ def wrap_width(stream: Any, environ: Mapping[str, str]) -> int | None:
     return int(columns) if columns.isdecimal() and int(columns) else shutil.get_terminal_size().columns
 
 
+LOST_OUTPUT: list[str] = []
+"""Why lines for standard output could not be written; a command that exits with 0 has shown its result."""
+_STDOUT = 1
+_NO_SPACE = (errno.ENOSPC, errno.EFBIG, errno.EIO, errno.EDQUOT)
+
+
 class SafeStream:
-    """A text stream that ignores a closed pipe, which must not end a run, and escapes what cannot be encoded."""
+    """A text stream that escapes what cannot be encoded, and never ends a run.
+
+    A closed pipe is ignored. If the disk is full, the command fails at its end: see `LOST_OUTPUT`.
+    """
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -216,16 +226,16 @@ class SafeStream:
         if self._open:
             try:
                 self._stream.write(escape_unencodable(text, self.encoding))
-            except (OSError, ValueError):
-                self._disconnect()
+            except (OSError, ValueError) as error:
+                self._disconnect(error)
         return len(text)
 
     def flush(self) -> None:
         if self._open:
             try:
                 self._stream.flush()
-            except (OSError, ValueError):
-                self._disconnect()
+            except (OSError, ValueError) as error:
+                self._disconnect(error)
 
     def isatty(self) -> bool:
         return is_terminal(self._stream)
@@ -233,11 +243,13 @@ class SafeStream:
     def fileno(self) -> int:
         return self._stream.fileno()
 
-    def _disconnect(self) -> None:
+    def _disconnect(self, error: Exception) -> None:
         """Stop writing, and send what is left in the buffer to /dev/null: Python would complain about it at exit."""
         self._open = False
         try:
             descriptor = self._stream.fileno()
+            if descriptor == _STDOUT and isinstance(error, OSError) and error.errno in _NO_SPACE:
+                LOST_OUTPUT.append(error.strerror)
             null = os.open(os.devnull, os.O_WRONLY)
         except (OSError, ValueError, AttributeError):
             return
