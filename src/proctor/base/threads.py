@@ -27,9 +27,11 @@ import threading
 import weakref
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from os import getpid  # an agent may replace that of the module
 from typing import Any
 
 from proctor.base.errors import AgentRaised, one_line
+from proctor.base.guard import restore_essential_builtins
 
 IDLE_SECONDS = 10.0
 """How long a thread waits for its next call before it ends."""
@@ -58,7 +60,7 @@ class DaemonThreadPool(ThreadPoolExecutor):
         """Call `fn` in a thread, with a copy of the caller's context."""
         future: Future[Any] = Future()
         context = contextvars.copy_context()
-        pid = os.getpid()
+        pid = getpid()
 
         def call() -> None:
             if not future.set_running_or_notify_cancel():
@@ -67,8 +69,10 @@ class DaemonThreadPool(ThreadPoolExecutor):
             try:
                 result, error = context.run(fn, *args, **kwargs), None
             except BaseException as raised:
+                restore_essential_builtins()
                 result, error = None, _deliverable(raised)
             finally:
+                restore_essential_builtins()
                 self._busy.pop(threading.get_ident(), None)
             exit_if_forked(pid)
             if error is None:
@@ -177,5 +181,5 @@ def is_async(function: Callable[..., Any]) -> bool:
 
 def exit_if_forked(pid: int) -> None:
     """End this process if an agent forked it from process `pid` and its code returned to us instead of ending."""
-    if os.getpid() != pid:
+    if getpid() != pid:
         os._exit(0)

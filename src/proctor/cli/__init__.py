@@ -199,12 +199,11 @@ def _run_group() -> Any:
     try:
         return group(standalone_mode=False)
     finally:
-        replaced = restore_builtins()
+        damage = restore_builtins()
         sys.setrecursionlimit(limit)
         sys.stdout, sys.stderr = streams
-        if replaced:
-            names = ", ".join(f"builtins.{name}" for name in replaced)
-            _print_error(f"warning: code under test replaced {names}, which Python itself uses")
+        if damage:
+            _print_error(f"warning: {damage}")
 
 
 def _is_working_folder_gone() -> bool:

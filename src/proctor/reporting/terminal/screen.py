@@ -205,7 +205,6 @@ def wrap_width(stream: Any, environ: Mapping[str, str]) -> int | None:
 LOST_OUTPUT: list[str] = []
 """Why lines for standard output could not be written; a command that exits with 0 has shown its result."""
 _STDOUT = 1
-_NO_SPACE = (errno.ENOSPC, errno.EFBIG, errno.EIO, errno.EDQUOT)
 
 
 class SafeStream:
@@ -243,13 +242,18 @@ class SafeStream:
     def fileno(self) -> int:
         return self._stream.fileno()
 
+    def _is_closed(self, error: Exception) -> bool:
+        """Whether a reader or an agent closed the stream, as opposed to a full disk."""
+        has_no_reader = isinstance(error, OSError) and error.errno in (errno.EPIPE, errno.EBADF)
+        return has_no_reader or getattr(self._stream, "closed", False) is True
+
     def _disconnect(self, error: Exception) -> None:
         """Stop writing, and send what is left in the buffer to /dev/null: Python would complain about it at exit."""
         self._open = False
         try:
             descriptor = self._stream.fileno()
-            if descriptor == _STDOUT and isinstance(error, OSError) and error.errno in _NO_SPACE:
-                LOST_OUTPUT.append(error.strerror)
+            if descriptor == _STDOUT and not self._is_closed(error):
+                LOST_OUTPUT.append(str(getattr(error, "strerror", None) or error))
             null = os.open(os.devnull, os.O_WRONLY)
         except (OSError, ValueError, AttributeError):
             return
