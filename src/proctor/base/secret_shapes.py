@@ -123,7 +123,7 @@ _SHAPES: tuple[tuple[str, str], ...] = (
     ("MailerSend key", r"mlsn\.[a-f0-9]{40,}"),
     ("Firecrawl key", r"fc-[a-f0-9]{32}(?![a-z0-9-])"),
     ("ClickUp key", r"pk_[0-9]{5,12}_[A-Z0-9]{24,}"),
-    ("Trello token", r"ATTA[a-f0-9]{48,}"),
+    ("Trello token", r"ATTA[a-fA-F0-9]{48,}"),
     ("Nostr key", r"nsec1[a-z0-9]{50,}"),
     ("Amazon key", r"amzn\.(?:mws|sp)\.[0-9a-f-]{36}"),
     ("Braintree token", r"access_token\$(?:production|sandbox)\$[a-z0-9]{10,}\$[a-f0-9]{20,}"),

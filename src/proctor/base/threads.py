@@ -33,6 +33,7 @@ from typing import Any
 from proctor.base.errors import AgentRaised, one_line
 from proctor.base.guard import restore_essential_builtins
 
+_ANY_EXCEPTION = BaseException
 IDLE_SECONDS = 10.0
 """How long a thread waits for its next call before it ends."""
 
@@ -68,7 +69,7 @@ class DaemonThreadPool(ThreadPoolExecutor):
             self._busy[threading.get_ident()] = context
             try:
                 result, error = context.run(fn, *args, **kwargs), None
-            except BaseException as raised:
+            except _ANY_EXCEPTION as raised:
                 restore_essential_builtins()
                 result, error = None, _deliverable(raised)
             finally:
@@ -123,7 +124,7 @@ class DaemonThreadPool(ThreadPoolExecutor):
         """A loop takes three file descriptors; if there are no more, the code can do without."""
         try:
             loop = asyncio.new_event_loop()
-        except OSError:
+        except Exception:  # an agent may also have broken what a loop is made of
             return None
         self._loops.add(loop)
         return loop
