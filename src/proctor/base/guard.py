@@ -245,7 +245,7 @@ def unraisable_printer() -> Callable[[object], None]:
             text = describe(item.exc_type, item.exc_value)[-1].strip()
             name = getattr(item.object, "__qualname__", None) or type(item.object).__name__
             write(2, f"warning: {name} raised {text}, which was ignored\n".encode("utf-8", "replace"))
-        except any_exception:  # noqa: S110  nothing can be done about an exception that nobody sees
+        except any_exception:
             pass
 
     return show

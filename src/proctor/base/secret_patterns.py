@@ -663,7 +663,10 @@ _COMMANDS = tuple(
         ),
         (("ConvertTo-SecureString",), rf"\s(?:-String\s{{1,3}})?['\"]({_VALUE})"),
         (("login",), rf"\s[A-Za-z][\w.@-]{{0,40}}/({_VALUE})"),
-        (("login ", "login=", "auth ", "authtoken "), r"\s{0,3}['\"]?([0-9a-f]{32,64}(?![\w-])|[0-9a-f-]{36}(?![\w-]))"),
+        (
+            ("login ", "login=", "auth ", "authtoken "),
+            r"\s{0,3}['\"]?([0-9a-f]{32,64}(?![\w-])|[0-9a-f-]{36}(?![\w-]))",
+        ),
         (("net use",), rf"\s/user:\S{{1,80}}\s{{1,3}}['\"]?(?!/)({_VALUE})"),
         (
             ("secret set", "secret put", "secrets put", "SecureString", "create-secret"),
