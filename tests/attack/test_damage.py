@@ -14,11 +14,6 @@ pytestmark = pytest.mark.process
 SUITE = "name: s\nagent: odd.py:agent\ncases:\n  - {id: a, input: hi, expected: {contains: [hi]}}\n"
 AGENTS = {
     "import": ("raise GeneratorExit('bye')\nagent = None\n", 2, "could not be loaded: GeneratorExit: bye"),
-    "builtins": (
-        "import builtins\ndef agent(question):\n    builtins.min = None\n    return question\n",
-        4,
-        "code under test replaced builtins.min",
-    ),
     "deleted": (
         "import sys\nclass Odd:\n    def __del__(self): sys.exit(0)\n"
         "def agent(question):\n    Odd()\n    return 'wrong'\n",
@@ -34,6 +29,23 @@ AGENTS = {
         "was removed or replaced",
     ),
 }
+
+
+@pytest.mark.parametrize("name", ["isinstance", "len", "min", "str", "super", "next", "Exception", "vars", "print"])
+@pytest.mark.parametrize("change", ["builtins.{name} = None", "del builtins.{name}", "builtins.{name} = broken"])
+def test_an_agent_that_replaces_a_function_of_python_breaks_only_itself(tmp_path: Path, name: str, change: str) -> None:
+    broken = "def broken(*arguments, **options):\n    raise SystemExit(0)\n"
+    act = change.format(name=name)
+    (tmp_path / "odd.py").write_text(
+        f"import builtins\n{broken}def agent(question):\n    if question == 'hi':\n        {act}\n    return question\n"
+    )
+    (tmp_path / "s.yaml").write_text(f"{SUITE}  - {{id: b, input: ho, expected: {{contains: [ho]}}}}\n")
+    command = [sys.executable, "-m", "proctor", "test", "s.yaml", "--store", "st", "-j", "1"]
+    ended = subprocess.run(command, cwd=tmp_path, env=dict(os.environ), capture_output=True, text=True, timeout=120)
+
+    assert ended.returncode in (0, 1), ended.stderr  # some of them, such as `isinstance`, are needed to end the call
+    assert ("PASSED" if ended.returncode == 0 else "FAILED") in ended.stdout
+    assert ended.stderr == f"warning: code under test replaced builtins.{name}, which Python itself uses\n"
 
 
 @pytest.mark.parametrize("name", AGENTS)

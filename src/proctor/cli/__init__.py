@@ -30,7 +30,14 @@ from proctor.base.errors import (
     UnusedExpectation,
     UsageError,
 )
-from proctor.base.guard import is_guarded, is_outermost_command, report_exit_code, restore_builtins, unraisable_printer
+from proctor.base.guard import (
+    NO_VERDICT,
+    is_guarded,
+    is_outermost_command,
+    report_exit_code,
+    restore_builtins,
+    unraisable_printer,
+)
 from proctor.base.masking import mask
 from proctor.cli.commands import (
     FIRST,
@@ -160,6 +167,9 @@ def main() -> NoReturn:
         code = ended.code if isinstance(ended.code, int) and ended.code else 4
     except BrokenPipeError:
         code = _end_of_pipe()
+    except MemoryError:
+        _print_error("error: this machine has too little memory for this")
+        code = 4
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
         reason = "the working folder was deleted" if _is_working_folder_gone() else error.strerror or error
@@ -225,20 +235,19 @@ def _comes_from_code_under_test(error: BaseException) -> bool:
 
 def _flush(code: int) -> int:
     """Flush standard output and return the exit code; not 0 if the output could not be written."""
+    reason = LOST_OUTPUT[0] if LOST_OUTPUT else ""
     try:
         sys.stdout.flush()
     except BrokenPipeError:
         return _end_of_pipe()
     except (OSError, ValueError) as error:
-        _print_error(f"error: cannot write the output: {error}")
+        reason = str(error)
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, 1)  # otherwise Python would try to write the rest at exit, and change the exit code
         os.close(nowhere)
-        return code or 4
-    if LOST_OUTPUT:
-        _print_error(f"error: cannot write the output: {LOST_OUTPUT[0]}")
-        return code or 4
-    return code
+    if reason and code != NO_VERDICT:  # with that code, an error has been printed
+        _print_error(f"error: cannot write the output: {reason}")
+    return code or (NO_VERDICT if reason else 0)
 
 
 def _print_problems(error: Any) -> int:
