@@ -37,7 +37,7 @@ def test_an_agent_that_replaces_a_function_of_python_breaks_only_itself(tmp_path
     broken = "def broken(*arguments, **options):\n    raise SystemExit(0)\n"
     act = change.format(name=name)
     (tmp_path / "odd.py").write_text(
-        f"import builtins\n{broken}def agent(question):\n    if question == 'hi':\n        {act}\n    return question\n"
+        f"import builtins\n{broken}{define} agent(question):\n    if question == 'hi':\n        {act}\n    return question\n"
     )
     (tmp_path / "s.yaml").write_text(f"{SUITE}  - {{id: b, input: ho, expected: {{contains: [ho]}}}}\n")
     command = [sys.executable, "-m", "proctor", "test", "s.yaml", "--store", "st", "-j", "1"]

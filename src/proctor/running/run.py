@@ -208,7 +208,7 @@ def new_run(plan: Plan, request: RunRequest) -> Run:
     return Run(
         id=new_run_id(),
         started_at=Clock.time(),
-        name=request.name,
+        name=request.name if request.name is None or request.options.keep_secrets else mask(request.name),
         plan=plan.key,
         environment=run_environment(),
         suites=tuple(item.info for item in plan.suites),
