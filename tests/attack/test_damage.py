@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -31,21 +32,38 @@ AGENTS = {
 }
 
 
-@pytest.mark.parametrize("name", ["isinstance", "len", "min", "str", "super", "next", "Exception", "vars", "print"])
-@pytest.mark.parametrize("change", ["builtins.{name} = None", "del builtins.{name}", "builtins.{name} = broken"])
-def test_an_agent_that_replaces_a_function_of_python_breaks_only_itself(tmp_path: Path, name: str, change: str) -> None:
-    broken = "def broken(*arguments, **options):\n    raise SystemExit(0)\n"
-    act = change.format(name=name)
+REPLACED = ("isinstance", "len", "min", "str", "super", "next", "Exception", "vars", "print")
+
+
+@pytest.mark.parametrize(
+    ("change", "define"),
+    [
+        ("setattr(builtins, name, None)", "async def"),
+        ("delattr(builtins, name)", "def"),
+        ("setattr(builtins, name, broken)", "def"),
+    ],
+)
+def test_an_agent_that_replaces_functions_of_python_breaks_only_itself(
+    tmp_path: Path, change: str, define: str
+) -> None:
     (tmp_path / "odd.py").write_text(
-        f"import builtins\n{broken}{define} agent(question):\n    if question == 'hi':\n        {act}\n    return question\n"
+        "import builtins\ndef broken(*arguments, **options):\n    raise SystemExit(0)\n"
+        f"{define} agent(name):\n    if hasattr(builtins, name):\n        {change}\n    return name\n"
     )
-    (tmp_path / "s.yaml").write_text(f"{SUITE}  - {{id: b, input: ho, expected: {{contains: [ho]}}}}\n")
-    command = [sys.executable, "-m", "proctor", "test", "s.yaml", "--store", "st", "-j", "1"]
+    cases = "".join(f"  - {{id: {name}, input: {name}, expected: {name}}}\n" for name in (*REPLACED, "last"))
+    (tmp_path / "s.yaml").write_text(f"name: s\nagent: odd.py:agent\nevaluators: [ExactMatch]\ncases:\n{cases}")
+    command = [sys.executable, "-m", "proctor", "test", "s.yaml", "--store", "st", "-j", "1", "--json", "r.json"]
     ended = subprocess.run(command, cwd=tmp_path, env=dict(os.environ), capture_output=True, text=True, timeout=120)
 
-    assert ended.returncode in (0, 1), ended.stderr  # some of them, such as `isinstance`, are needed to end the call
-    assert ("PASSED" if ended.returncode == 0 else "FAILED") in ended.stdout
-    assert ended.stderr == f"warning: code under test replaced builtins.{name}, which Python itself uses\n"
+    outcomes = {
+        trial["case"]["id"]: trial["outcome"] for trial in json.loads((tmp_path / "r.json").read_text())["trials"]
+    }
+    assert list(outcomes) == [*REPLACED, "last"]
+    # Without some, such as `isinstance`, Python cannot even return from the call.
+    assert {name for name, outcome in outcomes.items() if outcome != "passed"} <= {"isinstance", "len", "super", "next"}
+    assert ended.returncode == (0 if set(outcomes.values()) == {"passed"} else 1)
+    assert ended.stderr.startswith("warning: code under test replaced builtins.")
+    assert ended.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize("name", AGENTS)
