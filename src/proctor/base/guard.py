@@ -63,9 +63,11 @@ _FORWARDED = (signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal
 
 _BUILTINS = dict(vars(builtins))
 """What Python has, from before any code of the user's could replace it."""
-_ANY_EXCEPTION = BaseException
+ANY_EXCEPTION = BaseException
+"""The same class, for `except` clauses: code under test may have deleted it from the builtins."""
 _OFTEN_REPLACED = frozenset("_ input print open exit quit help breakpoint __import__ copyright credits license".split())
 _ESSENTIAL = tuple(name for name in _BUILTINS if name not in _OFTEN_REPLACED)
+"""Functions and classes that no program replaces on purpose."""
 MAX_REPLACED_NAMES = 3
 _REPLACED: dict[str, None] = {}
 """The names of functions that code under test has replaced."""
@@ -181,7 +183,7 @@ def run_guarded(main: Callable[[], NoReturn]) -> NoReturn:
         main()
     except SystemExit:
         raise
-    except _ANY_EXCEPTION as error:
+    except ANY_EXCEPTION as error:
         _end_without_verdict(error)
 
 
@@ -190,7 +192,7 @@ def _end_without_verdict(error: BaseException, end: Callable[[int], NoReturn] = 
     try:
         damage = restore_builtins()
         report_failure("; ".join(filter(None, [failure_text(error), damage])))
-    except _ANY_EXCEPTION:
+    except ANY_EXCEPTION:
         report_failure("exception, which code under test kept Python from printing")
     finally:
         end(NO_VERDICT)
@@ -245,7 +247,7 @@ def unraisable_printer() -> Callable[[object], None]:
             text = describe(item.exc_type, item.exc_value)[-1].strip()
             name = getattr(item.object, "__qualname__", None) or type(item.object).__name__
             write(2, f"warning: {name} raised {text}, which was ignored\n".encode("utf-8", "replace"))
-        except any_exception:
+        except any_exception:  # nothing can be done about an exception that nobody sees
             pass
 
     return show

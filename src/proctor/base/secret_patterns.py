@@ -319,7 +319,8 @@ def _assigned(text: str, position: int, name: str, strength: Strength, *, equals
         return
     if _OPENING.match(text, position) is not None:
         return
-    if equals and (braces := _ODBC_VALUE.match(text, position)) is not None and "river=" in text[:position]:
+    braces = _ODBC_VALUE.match(text, position) if equals else None
+    if braces is not None and "Driver=" in text[max(0, position - MAX_LINE_LENGTH) : position]:
         yield braces.span(1)
         return
     bare = _BARE.match(text, position)

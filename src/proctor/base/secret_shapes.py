@@ -238,8 +238,8 @@ _LOOSE_SHAPES = tuple(
 )
 """Kind, a text without which there is none, shape, and a check of it, or of its group.
 
-The last two are the forms that most new vendors choose: a word for a secret before it, or a short name and more
-characters than an id has.
+Most new vendors choose one of two forms: a word for a secret before the token, or a short name before more characters
+than an id has.
 """
 
 

@@ -31,9 +31,8 @@ from os import getpid  # an agent may replace that of the module
 from typing import Any
 
 from proctor.base.errors import AgentRaised, one_line
-from proctor.base.guard import restore_essential_builtins
+from proctor.base.guard import ANY_EXCEPTION, restore_essential_builtins
 
-_ANY_EXCEPTION = BaseException
 IDLE_SECONDS = 10.0
 """How long a thread waits for its next call before it ends."""
 
@@ -69,7 +68,7 @@ class DaemonThreadPool(ThreadPoolExecutor):
             self._busy[threading.get_ident()] = context
             try:
                 result, error = context.run(fn, *args, **kwargs), None
-            except _ANY_EXCEPTION as raised:
+            except ANY_EXCEPTION as raised:
                 restore_essential_builtins()
                 result, error = None, _deliverable(raised)
             finally:

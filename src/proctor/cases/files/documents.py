@@ -33,9 +33,9 @@ def read_document(kind: str, detected: str | None, content: bytes, limits: ReadL
         raise UnreadableFile("cannot be read as an image: PNG, JPEG, TIFF, GIF, WebP or BMP")
     if kind in ("word", "excel", "powerpoint"):
         _check_size(content, kind)
-    if kind == "excel" and not {"sheet", "range"} & limits.options.keys():
-        _check_cells(content)
     try:
+        if kind == "excel" and not {"sheet", "range"} & limits.options.keys():
+            _check_cells(content)
         return READERS[kind](content, limits)
     except UnreadableFile:
         raise
