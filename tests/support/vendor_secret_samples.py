@@ -544,7 +544,7 @@ AFTERWARDS = [
     r"slack: xoxp-«d:12»-«d:12»-«d:12»-«hex:32»",
     r"x-goog-api-key: AIzaSy«b64u:33»",
     r"Helicone-Auth: Bearer sk-helicone-«aN:7»-«aN:7»-«aN:7»-«aN:7»",
-    r'gcloud auth activate: "private_key_id": "«hex:40»", "private_key": "-----BEGIN RSA PRIVATE KEY-----\n«b64:64»\n-----END RSA PRIVATE KEY-----\n"',
+    r'gcloud auth activate: "private_key_id": "0f", "private_key": "-----BEGIN RSA PRIVATE KEY-----\n«b64:64»\n-----END RSA PRIVATE KEY-----\n"',
     "gpg: -----BEGIN PGP PRIVATE KEY BLOCK-----\n\n«b64:64»\n«b64:64»\n-----END PGP PRIVATE KEY BLOCK-----",
     r"My new pin is «d:8», please keep it safe; api token: «an:32»",
     r"Das Passwort lautet «pw:12».",

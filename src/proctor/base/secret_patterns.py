@@ -99,6 +99,7 @@ def _find_plain(text: str) -> Iterator[Secret]:
     if _has_hint(text, lowered):
         for start, end in (*_after_names(text, lowered), *_in_commands(text), *_in_manifests(text)):
             yield Secret("", start, end, True)
+        yield from (Secret("", *match.span(1), True) for match in _LOGIN_TOKEN.finditer(text))
     yield from (Secret("", *match.span(1), True) for match in _PGPASS.finditer(text) if ":" in text)
 
 
@@ -664,10 +665,6 @@ _COMMANDS = tuple(
         ),
         (("ConvertTo-SecureString",), rf"\s(?:-String\s{{1,3}})?['\"]({_VALUE})"),
         (("login",), rf"\s[A-Za-z][\w.@-]{{0,40}}/({_VALUE})"),
-        (
-            ("login ", "login=", "auth ", "authtoken "),
-            r"\s{0,3}['\"]?([0-9a-f]{32,64}(?![\w-])|[0-9a-f-]{36}(?![\w-]))",
-        ),
         (("net use",), rf"\s/user:\S{{1,80}}\s{{1,3}}['\"]?(?!/)({_VALUE})"),
         (
             ("secret set", "secret put", "secrets put", "SecureString", "create-secret"),
@@ -693,6 +690,8 @@ _COMMANDS = tuple(
     )
 )
 """Words that a command begins with, and the option that takes its password; both are on one line."""
+_LOGIN_TOKEN = re.compile(r"(?:login[ =]|auth |authtoken )['\"]?([0-9a-f]{32,64}|[0-9a-f-]{36})(?![\w-])")
+"""A command such as `wandb login` with a token that has no form of its own."""
 _COMMAND_WORDS = tuple(command for commands, _ in _COMMANDS for command in commands)
 _PGPASS = re.compile(
     r"(?m)(?:^|(?<=[\s\"']))(?:[A-Za-z][\w.-]{0,80}|\*|[0-9]{1,3}(?:\.[0-9]{1,3}){3}):(?:[0-9]{4,5}|\*):[\w*.-]{1,60}:[A-Za-z*][\w.@-]{0,60}:"

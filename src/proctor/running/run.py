@@ -229,8 +229,8 @@ def new_run(plan: Plan, request: RunRequest) -> Run:
     )
 
 
-def _stored_name(request: RunRequest) -> str | None:
-    return mask(request.name) if request.name and not request.options.keep_secrets else request.name
+def _stored_name(request: RunRequest) -> str:
+    return request.name if request.options.keep_secrets else mask(request.name)
 
 
 def _rerun_options(request: RunRequest) -> dict[str, Any]:
