@@ -691,7 +691,7 @@ _COMMANDS = tuple(
 )
 """Words that a command begins with, and the option that takes its password; both are on one line."""
 _LOGIN_TOKEN = re.compile(r"(?:login[ =]|auth |authtoken )['\"]?([0-9a-f]{32,64}|[0-9a-f-]{36})(?![\w-])")
-"""A command such as `wandb login` with a token that has no form of its own."""
+"""A command such as `wandb login` with a token that looks like a hash."""
 _COMMAND_WORDS = tuple(command for commands, _ in _COMMANDS for command in commands)
 _PGPASS = re.compile(
     r"(?m)(?:^|(?<=[\s\"']))(?:[A-Za-z][\w.-]{0,80}|\*|[0-9]{1,3}(?:\.[0-9]{1,3}){3}):(?:[0-9]{4,5}|\*):[\w*.-]{1,60}:[A-Za-z*][\w.@-]{0,60}:"
