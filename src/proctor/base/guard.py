@@ -34,6 +34,7 @@ import signal
 import threading
 import traceback
 from collections.abc import Callable, Iterable
+from operator import is_
 from os import fstat, getpid, kill, write  # code under test may replace those of the module
 from time import monotonic
 from typing import Any, NoReturn
@@ -68,6 +69,8 @@ ANY_EXCEPTION = BaseException
 _OFTEN_REPLACED = frozenset("_ input print open exit quit help breakpoint __import__ copyright credits license".split())
 _ESSENTIAL = tuple(name for name in _BUILTINS if name not in _OFTEN_REPLACED)
 """Functions and classes that no program replaces on purpose."""
+_ESSENTIAL_VALUES = tuple(_BUILTINS[name] for name in _ESSENTIAL)
+_all, _map = all, map  # the comparison itself needs them
 MAX_REPLACED_NAMES = 3
 _REPLACED: dict[str, None] = {}
 """The names of functions that code under test has replaced."""
@@ -212,7 +215,8 @@ def restore_essential_builtins() -> None:
 
     Programs may have their own `print` or `open`, but with another `len`, threads and event loops break.
     """
-    _restore(_ESSENTIAL)
+    if not _all(_map(is_, _map(builtins.__dict__.get, _ESSENTIAL), _ESSENTIAL_VALUES)):
+        _restore(_ESSENTIAL)
 
 
 def _restore(names: Iterable[str]) -> None:
