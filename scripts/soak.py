@@ -13,8 +13,10 @@ damaged, how large the disk is. What must never happen is counted as a violation
 - the database is damaged, or a baseline or a suite cannot be read any more
 - the same command, run again after the attack, ends differently than without the attack, or counts something twice
 - a process of the command still runs after it was killed
-- a process with many runs keeps file descriptors or threads of them
 - a damaged message of a worker is neither read nor refused
+- a process with many runs keeps file descriptors, threads or memory of them
+- a limit of the machine that is reached during a trial is the agent's failure, or changes another trial
+- a secret is in a file that a command has written, or in what it printed
 
 Exits with 1 if there was a violation. Each violation is printed to standard error when it happens, with the end of the
 output. SOAK_SEED repeats the random choices of an earlier run.
@@ -23,6 +25,7 @@ output. SOAK_SEED repeats the random choices of an earlier run.
 from __future__ import annotations
 
 import argparse
+import builtins
 import contextlib
 import json
 import os
@@ -33,6 +36,7 @@ import resource
 import shutil
 import signal
 import sqlite3
+import string
 import subprocess
 import sys
 import tempfile
@@ -76,7 +80,7 @@ import proctor
 tone = proctor.create_agent_evaluator("tone", "Friendly, and free of blame.")
 """
 MANY_RUNS = """
-import gc, json, os, sys, threading
+import ctypes, gc, json, os, sys, threading
 
 import proctor
 
@@ -85,7 +89,13 @@ def agent(question):
 
 def state():
     gc.collect()
-    return {"descriptors": len(os.listdir("/proc/self/fd")), "threads": threading.active_count()}
+    ctypes.CDLL(None).malloc_trim(0)  # what is free but not returned to the system is no leak
+    pages = int(open("/proc/self/statm").read().split()[1])
+    return {
+        "descriptors": len(os.listdir("/proc/self/fd")),
+        "threads": threading.active_count(),
+        "MB of memory": pages * os.sysconf("SC_PAGE_SIZE") // 2**20,
+    }
 
 suite = {"name": "many", "cases": [{"id": f"c{n}", "input": f"q{n}", "expected": f"q{n}"} for n in range(5)],
          "evaluators": ["ExactMatch"]}
@@ -96,6 +106,69 @@ for number in range(int(sys.argv[1])):
     if number == 9:
         before = state()
 print(json.dumps({"wrong": wrong, "before": before, "after": state()}))
+"""
+TAMPERING = """
+import builtins
+
+def broken(*arguments, **options):
+    raise {error}
+
+def agent(question):
+    if question == "q1":
+        {act}
+    return question
+"""
+LIMITED = """
+import os, resource
+
+def act():
+    kind, more = getattr(resource, "{kind}"), {more}
+    before = resource.getrlimit(kind)
+    resource.setrlimit(kind, (more, before[1]))
+    held = []
+    try:
+        {act}
+    finally:
+        for file in held:
+            file.close()
+        resource.setrlimit(kind, before)
+
+def agent(question):
+    if question == "q1":
+        act()
+    return question
+
+def check(output):
+    if output == "q1":
+        act()
+    return True
+"""
+LIMITS = {
+    "open files": (
+        "RLIMIT_NOFILE",
+        'len(os.listdir("/proc/self/fd")) + 2',
+        'while True: held.append(open("/dev/null"))',
+    ),
+    "memory": ("RLIMIT_AS", 'int(open("/proc/self/statm").read().split()[0]) * 4096 + 2**26', "bytearray(2**29)"),
+    "file size": (
+        "RLIMIT_FSIZE",
+        "1000",
+        'open("large", "wb", buffering=0).write(bytes(1000)) and open("large", "ab", buffering=0).write(b"x")',
+    ),
+}
+LEAKING = """
+import proctor
+
+@proctor.tool
+def find(query, **options):
+    return {{"found": query, "options": options}}
+
+def agent(question):
+    print("question:", question)
+    find(question, **{{"{secret}": 1}})
+    if question.startswith("raise"):
+        raise ValueError(question)
+    return "answer: " + question
 """
 CASES = 40
 SECONDS_TO_END = 20.0
@@ -619,6 +692,123 @@ def messages(soak: Soak) -> None:
             tally.violation("another exception", f"{bytes(data)!r}\n{traceback.format_exc()}")
 
 
+def environment(soak: Soak) -> None:
+    """Run a suite where a limit is low, a folder or a variable is missing, or a stream is closed or full."""
+    tally, dice = soak.tally("a poor environment", "commands"), soak.dice
+    project = soak.copy()
+    kind = dice.choice(["files", "memory", "streams", "output", "folder", "variables"])
+    variables = dict(os.environ)
+    redirection = ""
+    if kind == "files":
+        redirection = f"ulimit -n {dice.randrange(5, 80)}; "
+    elif kind == "memory":
+        redirection = f"ulimit -v {dice.randrange(50_000, 150_000)}; "
+    elif kind == "streams":
+        redirection = "exec " + " ".join(f"{number}>&-" for number in dice.sample([0, 2], dice.randrange(1, 3))) + "; "
+    elif kind == "output":
+        redirection = "exec >/dev/full; "
+    elif kind == "folder":
+        redirection = "mkdir gone; cd gone; rmdir ../gone; "
+    else:
+        names = dice.sample(sorted(variables.keys() - {"PATH"}), dice.randrange(1, len(variables)))
+        variables = {name: value for name, value in variables.items() if name not in names}
+        variables |= dict.fromkeys(dice.sample(["HOME", "TMPDIR", "LANG", "TERM", "COLUMNS", "TZ"], 3), "/nowhere")
+    line = (
+        f"{redirection}exec {' '.join(command_line('test', str(project / 'suite.yaml'), store=str(project / STORE)))}"
+    )
+    before = stored_trials(project / STORE)
+    result = subprocess.run(
+        ["bash", "-c", line], cwd=project, env=variables, capture_output=True, text=True, timeout=300, check=False
+    )
+    details = f"{line}\nexit {result.returncode}\n{result.stdout}\n{result.stderr}"
+    tally.tried += 1
+    tally.check("Traceback" not in result.stdout + result.stderr, "traceback", details)
+    tally.check(result.returncode in range(5), "odd exit code", details)
+    if result.returncode == 0:
+        tally.check(has_passed(project / STORE, CASES), "exit 0 without a verdict", details)
+        tally.check(kind != "output", "exit 0, and nobody could see the verdict", details)
+    elif kind not in ("output", "streams"):
+        tally.notes["ended with an error"] += 1
+        tally.check("rror" in result.stdout + result.stderr, "no message", details)
+    check_store(tally, project, before, details)
+    shutil.rmtree(project.parent)
+
+
+def tamper(soak: Soak) -> None:
+    """Let an agent delete or replace one of Python's own functions."""
+    tally, dice = soak.tally("an agent that replaces a function of Python", "runs"), soak.dice
+    project = soak.copy()
+    name = dice.choice(sorted(name for name in dir(builtins) if not name.startswith("_")))
+    act = dice.choice([f"builtins.{name} = broken", f"builtins.{name} = None", f"del builtins.{name}"])
+    error = dice.choice(["ValueError", "SystemExit(0)", "KeyboardInterrupt"])
+    (project / "agents.py").write_text(TAMPERING.format(error=error, act=act))
+    result = run(project, "test", "suite.yaml", "-j", "3", "--timeout", "10", store="tampered")
+    details = f"{act} ({error}): exit {result.returncode}\n{result.stdout}"
+    tally.tried += 1
+    tally.check("Traceback (most" not in result.stdout, "traceback", details)
+    tally.check(result.returncode in (0, 1, 4), "odd exit code", details)
+    if result.returncode == 0:
+        tally.check(has_passed(project / "tampered", CASES), "exit 0 without a verdict", details)
+        tally.check("PASSED" in result.stdout, "no verdict was printed", details)
+    shutil.rmtree(project.parent)
+
+
+def limits(soak: Soak) -> None:
+    """Reach a limit of the machine in a trial: in a thread, in a process of its own, or in an evaluator."""
+    tally = soak.tally("a limit of the machine during a trial", "runs")
+    project = soak.copy()
+    name, where = soak.dice.choice(sorted(LIMITS)), soak.dice.choice(["thread", "process", "evaluator"])
+    kind, more, act = LIMITS[name]
+    (project / "limited.py").write_text(LIMITED.format(kind=kind, more=more, act=act))
+    is_evaluator = where == "evaluator"
+    write_suite(
+        project / "limited.yaml",
+        "limited",
+        f"{'agents' if is_evaluator else 'limited'}.py:agent",
+        5,
+        evaluator="limited.py:check" if is_evaluator else "ExactMatch",
+    )
+    options = ["--isolate"] if where == "process" else []
+    result = run(project, "test", "limited.yaml", "-j", "1", *options, store="limited")
+    with open_store(project / "limited") as store:
+        outcomes = {trial.case.id: trial.outcome for trial in store.trials(store.runs(1)[0].no)}
+    details = f"{name} in {where}: exit {result.returncode}\n{outcomes}\n{result.stdout}"
+    tally.tried += 1
+    tally.check(result.returncode == 4, "other exit code than 4", details)
+    tally.check(outcomes.pop("c1", None) is Outcome.ERROR, "not an error", details)
+    tally.check(set(outcomes.values()) == {Outcome.PASSED}, "another trial was changed", details)
+    shutil.rmtree(project.parent)
+
+
+def secrets(soak: Soak) -> None:
+    """Put a secret into questions, answers, arguments, messages and names, and look for it in all that is written."""
+    tally, dice = soak.tally("a secret in everything that is recorded", "runs"), soak.dice
+    project = soak.copy()
+    secret = "ghp_" + "".join(dice.choices(string.ascii_letters + string.digits, k=36))
+    (project / "leaking.py").write_text(LEAKING.format(secret=secret))
+    cases = "".join(
+        f"  - {{id: c{n}, input: {word} {secret}, expected: x}}\n" for n, word in enumerate(["say", "raise"])
+    )
+    head = "name: leaks\nagent: leaking.py:agent\nevaluators: [ExactMatch]\ncases:\n"
+    (project / "leaks.yaml").write_text(head + cases)
+    reports = [f"--{kind}=report.{kind}" for kind in ("html", "junit", "json", "md")]
+    commands: list[tuple[str, ...]] = [
+        ("test", "leaks.yaml", *reports, "-v"),
+        ("rescore", "last"),
+        ("show", "last", "-v"),
+    ]
+    commands += [("runs", "export", "last", "-o", "exported.jsonl"), ("trace", "list"), ("compare", "last", "last")]
+    for command in commands:
+        result = run(project, *command, store="leaks")
+        tally.check(secret not in result.stdout, "secret printed", f"{command}\n{result.stdout}")
+        tally.check("Traceback (most" not in result.stdout, "traceback", f"{command}\n{result.stdout}")
+    for path in project.rglob("*"):
+        if path.is_file() and path.suffix not in (".py", ".pyc") and path.name != "leaks.yaml":
+            tally.check(secret.encode() not in path.read_bytes(), "secret written", str(path))
+    tally.tried += 1
+    shutil.rmtree(project.parent)
+
+
 ATTACKS: dict[str, Callable[[Soak], None]] = {
     "kill": kill,
     "resume": resume,
@@ -628,6 +818,10 @@ ATTACKS: dict[str, Callable[[Soak], None]] = {
     "many": many,
     "load": load,
     "messages": messages,
+    "environment": environment,
+    "tamper": tamper,
+    "limits": limits,
+    "secrets": secrets,
 }
 
 

@@ -7,13 +7,14 @@ import os
 import sys
 from typing import NoReturn
 
-from proctor.base.guard import run_guarded, run_unguarded
+from proctor.base.guard import exit_if_few_files_can_be_open, run_guarded, run_unguarded
 from proctor.cli import main as command_line
 from proctor.cli.commands import runs_user_code
 
 
 def main() -> NoReturn:
     """Start the command line. The guard forks before a command, and with it anything heavy, is imported."""
+    exit_if_few_files_can_be_open()
     if "_PROCTOR_COMPLETE" in os.environ:
         from proctor.cli.completion import complete
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -14,11 +15,6 @@ pytestmark = pytest.mark.process
 SUITE = "name: s\nagent: odd.py:agent\ncases:\n  - {id: a, input: hi, expected: {contains: [hi]}}\n"
 AGENTS = {
     "import": ("raise GeneratorExit('bye')\nagent = None\n", 2, "could not be loaded: GeneratorExit: bye"),
-    "builtins": (
-        "import builtins\ndef agent(question):\n    builtins.min = None\n    return question\n",
-        4,
-        "code under test replaced builtins.min",
-    ),
     "deleted": (
         "import sys\nclass Odd:\n    def __del__(self): sys.exit(0)\n"
         "def agent(question):\n    Odd()\n    return 'wrong'\n",
@@ -34,6 +30,40 @@ AGENTS = {
         "was removed or replaced",
     ),
 }
+
+
+REPLACED = ("isinstance", "len", "min", "str", "super", "next", "Exception", "vars", "print")
+
+
+@pytest.mark.parametrize(
+    ("change", "define"),
+    [
+        ("setattr(builtins, name, None)", "async def"),
+        ("delattr(builtins, name)", "def"),
+        ("setattr(builtins, name, broken)", "def"),
+    ],
+)
+def test_an_agent_that_replaces_functions_of_python_breaks_only_itself(
+    tmp_path: Path, change: str, define: str
+) -> None:
+    (tmp_path / "odd.py").write_text(
+        "import builtins\ndef broken(*arguments, **options):\n    raise SystemExit(0)\n"
+        f"{define} agent(name):\n    if hasattr(builtins, name):\n        {change}\n    return name\n"
+    )
+    cases = "".join(f"  - {{id: {name}, input: {name}, expected: {name}}}\n" for name in (*REPLACED, "last"))
+    (tmp_path / "s.yaml").write_text(f"name: s\nagent: odd.py:agent\nevaluators: [ExactMatch]\ncases:\n{cases}")
+    command = [sys.executable, "-m", "proctor", "test", "s.yaml", "--store", "st", "-j", "1", "--json", "r.json"]
+    ended = subprocess.run(command, cwd=tmp_path, env=dict(os.environ), capture_output=True, text=True, timeout=120)
+
+    outcomes = {
+        trial["case"]["id"]: trial["outcome"] for trial in json.loads((tmp_path / "r.json").read_text())["trials"]
+    }
+    assert list(outcomes) == [*REPLACED, "last"]
+    # Without some, such as `isinstance`, Python cannot even return from the call.
+    assert {name for name, outcome in outcomes.items() if outcome != "passed"} <= {"isinstance", "len", "super", "next"}
+    assert ended.returncode == (0 if set(outcomes.values()) == {"passed"} else 1)
+    assert ended.stderr.startswith("warning: code under test replaced builtins.")
+    assert ended.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize("name", AGENTS)

@@ -77,3 +77,20 @@ def test_a_judges_key_that_comes_back_in_an_error_is_stored_nowhere(
     )
     assert ended.code != 0
     assert_kept_nowhere(project, ended.out + ended.err, KEY)
+
+
+def test_a_token_on_the_command_line_is_stored_and_shown_nowhere(
+    proctor_process: Command, suite: Command, project: Path
+) -> None:
+    suite("echo", count=1)
+    agent = f"cmd:echo {KEY}"
+    tested = proctor_process("test", "suite.yaml", "-v", "--agent", agent, "--name", f"with {KEY}", *REPORTS)
+    armed = proctor_process("test", "suite.yaml", "--arms", f"a={agent},b=agents.py:echo")
+    (project / "suite.yaml").write_text(
+        f"name: s\nagent: '{agent}'\nevaluators: [ExactMatch]\ncases: [{{id: a, input: q, expected: q}}]\n"
+    )
+    examined = proctor_process("doctor", "suite.yaml"), proctor_process("doctor", "suite.yaml", "--json")
+    listed = proctor_process("runs"), proctor_process("show", "last")
+    said = "".join(result.out + result.err for result in (tested, armed, *examined, *listed))
+    assert tested.code == 1
+    assert_kept_nowhere(project, said, KEY)

@@ -112,6 +112,7 @@ def test_limits_of_this_machine_are_not_the_agents() -> None:
         "this machine is out of memory": lambda: bytearray(1 << 62),
         "too many open files": lambda: fail(OSError(errno.EMFILE, os.strerror(errno.EMFILE))),
         "too many open files on this machine": lambda: fail(OSError(errno.ENFILE, os.strerror(errno.ENFILE))),
+        "the limit of this machine for the size of a file is reached": lambda: fail(OSError(errno.EFBIG, "x")),
         "no space is left on the disk": lambda: fail(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))),
         "this machine can start no more threads": Unstartable().start,
         "the program no-such-program is not installed": lambda: subprocess.run(["no-such-program"], check=False),

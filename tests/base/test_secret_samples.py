@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from secret_samples import LATER, LATER_ORDINARY, ORDINARY, SAMPLES, Sample
+from vendor_secret_samples import AFTERWARDS, AFTERWARDS_ORDINARY, VENDOR_ORDINARY, VENDORS, fill
 
 from proctor.base.masking import mask, mask_data
 from proctor.base.secret_names import Strength, name_strength
@@ -22,6 +23,15 @@ VALUE = "zQ8vR2mK4tX9wL1p"
 
 def missed(samples: list[Sample]) -> list[str]:
     return [sample.name for sample in samples if sample.secret in mask(sample.text)]
+
+
+def missed_templates(templates: list[str]) -> list[str]:
+    def is_missed(template: str) -> bool:
+        text, secrets = fill(template)
+        masked = mask(text)
+        return any(secret in masked for secret in secrets)
+
+    return list(filter(is_missed, templates))
 
 
 def changed(texts: list[str]) -> list[str]:
@@ -38,9 +48,37 @@ def test_the_counts_of_masked_samples_and_of_masked_ordinary_texts() -> None:
     assert (len(LATER_ORDINARY), changed(LATER_ORDINARY)) == (123, ["token='word2vec'"])
 
 
+def test_the_counts_of_samples_of_more_vendors_and_syntaxes() -> None:
+    assert (len(VENDORS), missed_templates(VENDORS)) == (238, [])
+    assert (len(AFTERWARDS), missed_templates(AFTERWARDS)) == (
+        80,
+        [
+            "flyctl secrets set STRIPE_SECRET=«an:32» SESSION_SALT=«hex:64»",  # only the salt is missed
+            "My new pin is «d:8», please keep it safe; api token: «an:32»",  # only the pin
+            'restic -r s3:x --password-command "echo «pwu:16»"',
+            "convex deploy key prod:happy-otter-12|«b64u:80»==",
+        ],
+    )
+    assert (len(VENDOR_ORDINARY), changed(VENDOR_ORDINARY)) == (
+        176,
+        [
+            "Public key token b77a5c561934e089, Version=4.0.0.0, Culture=neutral",
+            "https://user:password@example.com/path",
+            "postgres://user:pass@localhost:5432/db",
+            "password=changeme",
+        ],
+    )
+    assert (len(AFTERWARDS_ORDINARY), changed(AFTERWARDS_ORDINARY)) == (
+        64,
+        ["auth 5f2b1c9e denied", "Authorization: Bearer tokens are explained on page 12"],
+    )
+
+
 def test_the_page_on_reliability_has_these_counts() -> None:
-    samples, texts = SAMPLES + LATER, ORDINARY + LATER_ORDINARY
-    masked = f"{len(samples) - len(missed(samples))} of {len(samples)} samples"
+    samples, templates = SAMPLES + LATER, VENDORS + AFTERWARDS
+    texts = ORDINARY + LATER_ORDINARY + VENDOR_ORDINARY + AFTERWARDS_ORDINARY
+    count = len(samples) + len(templates)
+    masked = f"{count - len(missed(samples)) - len(missed_templates(templates))} of {count} samples"
     kept = f"{len(changed(texts))} of {len(texts)} ordinary texts"
     page = " ".join(RELIABILITY.read_text().split())
     assert masked in page

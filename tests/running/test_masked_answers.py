@@ -289,3 +289,21 @@ def test_an_answer_that_cannot_be_judged_again_is_not_counted_as_the_same_verdic
     first, _ = run(suite_of("PIILeakage"), store=tmp_path)
 
     assert rejudge(Store(tmp_path), first.id, {("desk", "leak")}, RunOptions()) == {}
+
+
+def test_an_input_with_another_secret_of_the_same_kind_is_asked_again(tmp_path: Path) -> None:
+    """Both inputs have the same mask in the store, so only the agent can say what it answers to the second."""
+    log = str(tmp_path / "log")
+
+    def agent(question: str) -> str:
+        with Path(log).open("a") as file:
+            file.write(f"{question}\n")
+        return "done"
+
+    def answer(question: str) -> None:
+        suite = Suite("s", [Case(question, "done", id="a")], evaluators=["ExactMatch"], agent=agent)
+        assert proctor.run(suite, store=tmp_path, reuse=True, progress=False).passed
+
+    for question in (f"Use {TOKEN}.", f"Use {OTHER_TOKEN}.", "Use nothing.", "Use nothing."):
+        answer(question)
+    assert Path(log).read_text().splitlines() == [f"Use {TOKEN}.", f"Use {OTHER_TOKEN}.", "Use nothing."]

@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import errno
 import gc
+import inspect
 import signal
 import subprocess
 import sys
@@ -16,7 +18,7 @@ import pytest
 from engine_helpers import case, cases, echo, echo_async, suite
 
 import proctor
-from proctor.base.event_loops import run_sync
+from proctor.base.event_loops import run_blocking, run_sync
 from proctor.base.threads import run_in_thread
 from proctor.results.store.store import Store
 
@@ -226,7 +228,7 @@ def test_exiting_in_a_thread_of_the_agents_own_code_does_not_stop_the_loop() -> 
 
 ABANDONS = """
 import asyncio, sys, time
-from proctor.base.event_loops import run_sync
+from proctor.base.event_loops import run_blocking, run_sync
 from proctor.base.threads import run_in_thread
 
 async def main():
@@ -282,3 +284,18 @@ def test_an_answer_that_comes_after_the_loop_has_ended_has_no_effect() -> None:
     release.set()
     assert over.wait(30)
     assert proctor.verdict(proctor.run(suite([case("c")]), echo)).exit_code == 0
+
+
+@pytest.mark.parametrize("run", [run_sync, run_blocking])
+def test_a_coroutine_that_gets_no_loop_is_not_left_waiting(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def work() -> None:
+        return
+
+    def no_descriptors() -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(asyncio, "new_event_loop", no_descriptors)
+    main = work()
+    with pytest.raises(OSError, match="Too many open files"):
+        run(main)
+    assert inspect.getcoroutinestate(main) == inspect.CORO_CLOSED

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from proctor.agents.reply_limits import StreamedText
+from proctor.base.guard import restore_essential_builtins
 from proctor.base.threads import is_async, run_in_thread
 
 
@@ -23,6 +24,15 @@ async def call_user_function_as(
     asynchronous: bool, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> Any:
     """Like `call_user_function`, for callers that know whether the function is asynchronous."""
+    try:
+        return await _whole_answer(asynchronous, function, args, kwargs)
+    finally:
+        restore_essential_builtins()
+
+
+async def _whole_answer(
+    asynchronous: bool, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> Any:
     if asynchronous:
         result = function(*args, **kwargs)
     else:

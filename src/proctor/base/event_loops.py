@@ -36,7 +36,7 @@ CANCEL_GRACE_SECONDS = 1.0
 def run_sync(main: Coroutine[Any, Any, T]) -> T:
     """Run `main` in a new event loop and return its result."""
     _refuse_inside_loop(main)
-    loop = _new_loop()
+    loop = _loop_for(main)
     try:
         return _run_until_done(loop, loop.create_task(main))
     finally:
@@ -50,7 +50,7 @@ def run_blocking(main: Coroutine[Any, Any, T]) -> T:
     """
     if not is_loop_running():
         return run_sync(main)
-    loop = _new_loop()
+    loop = _loop_for(main)
     task = loop.create_task(main)
     result: concurrent.futures.Future[T] = concurrent.futures.Future()
 
@@ -143,6 +143,15 @@ def _refuse_inside_loop(main: Coroutine[Any, Any, Any]) -> None:
     if is_loop_running():
         main.close()
         raise RuntimeError("an event loop is already running; await the asynchronous version instead")
+
+
+def _loop_for(main: Coroutine[Any, Any, Any]) -> asyncio.AbstractEventLoop:
+    """A new loop; if this process cannot open the files for one, `main` is closed, so that nobody waits for it."""
+    try:
+        return _new_loop()
+    except OSError:
+        main.close()
+        raise
 
 
 def _new_loop() -> asyncio.AbstractEventLoop:

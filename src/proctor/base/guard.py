@@ -33,12 +33,21 @@ import select
 import signal
 import threading
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from operator import is_
+from os import fstat, getpid, kill, write  # code under test may replace those of the module
 from time import monotonic
 from typing import Any, NoReturn
 
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None  # type: ignore[assignment]
+
 NO_VERDICT = 4
 INTERRUPTED = 130
+MIN_OPEN_FILES = 32
+"""What the store, the event loop and a few threads need. With less, a run fails somewhere in the middle."""
 POLL_SECONDS = 0.5
 CLOSED_POLL_SECONDS = 0.02
 GRACE_SECONDS = 5.0
@@ -55,6 +64,16 @@ _FORWARDED = (signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal
 
 _BUILTINS = dict(vars(builtins))
 """What Python has, from before any code of the user's could replace it."""
+ANY_EXCEPTION = BaseException
+"""The same class, for `except` clauses: code under test may have deleted it from the builtins."""
+_OFTEN_REPLACED = frozenset("_ input print open exit quit help breakpoint __import__ copyright credits license".split())
+_ESSENTIAL = tuple(name for name in _BUILTINS if name not in _OFTEN_REPLACED)
+"""Functions and classes that no program replaces on purpose."""
+_ESSENTIAL_VALUES = tuple(_BUILTINS[name] for name in _ESSENTIAL)
+_all, _map = all, map  # the comparison itself needs them
+MAX_REPLACED_NAMES = 3
+_REPLACED: dict[str, None] = {}
+"""The names of functions that code under test has replaced."""
 
 
 class _Child:
@@ -70,18 +89,18 @@ class _Child:
         self.command_started = False
 
     def open(self, pipe: int, parent: int) -> None:
-        self.pid = os.getpid()
+        self.pid = getpid()
         self.parent = parent
         self._pipe = pipe
-        self._inode = os.fstat(pipe).st_ino
+        self._inode = fstat(pipe).st_ino
         os.set_blocking(pipe, False)
 
     def write(self, line: str) -> bool:
         """Whether the line was written; the pipe may be full while the parent is stopped."""
         try:
-            if os.fstat(self._pipe).st_ino != self._inode:  # an agent closed it, and another file has its number
+            if fstat(self._pipe).st_ino != self._inode:  # an agent closed it, and another file has its number
                 return True
-            os.write(self._pipe, f"{line}\n".encode("utf-8", "replace"))
+            write(self._pipe, f"{line}\n".encode("utf-8", "replace"))
         except BlockingIOError:
             return False
         except BrokenPipeError:
@@ -96,7 +115,7 @@ _CHILD = _Child()
 
 def is_guarded() -> bool:
     """Whether a parent process waits for this one's verdict; a fork of this process has none."""
-    return _CHILD.pid == os.getpid()
+    return _CHILD.pid == getpid()
 
 
 def is_outermost_command() -> bool:
@@ -113,7 +132,7 @@ def report_exit_code(code: int) -> None:
     """Report the exit code that the work has come to."""
     if is_guarded():
         with contextlib.suppress(ProcessLookupError):
-            os.kill(_CHILD.parent, signal.SIGCONT)  # an agent may have stopped the parent
+            kill(_CHILD.parent, signal.SIGCONT)  # an agent may have stopped the parent
         while not _CHILD.write(f"verdict {code & 0xFF}"):
             select.select([], [], [], POLL_SECONDS / 10)
 
@@ -131,11 +150,22 @@ def extend_deadline(seconds: float) -> None:
         _CHILD.write(f"alive {max(_CHILD.limit, seconds)} {_CHILD.label}")
 
 
+def exit_if_few_files_can_be_open() -> None:
+    """End the process with a message if its limit of open files is too low for any command."""
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0] if resource is not None else -1
+    if 0 <= limit < MIN_OPEN_FILES:
+        _print_error(
+            f"error: cannot start: only {limit} files can be open at the same time, and at least {MIN_OPEN_FILES} are "
+            "needed; raise the limit (ulimit -n)"
+        )
+        os._exit(NO_VERDICT)
+
+
 def run_guarded(main: Callable[[], NoReturn]) -> NoReturn:
     """Run `main` in a child process and exit with its verdict; where there is no `fork`, see `run_unguarded`."""
     if not hasattr(os, "fork") or threading.active_count() > 1:
         run_unguarded(main)
-    parent = os.getpid()
+    parent = getpid()
     try:
         reader, writer = os.pipe()
     except OSError as error:
@@ -156,45 +186,72 @@ def run_guarded(main: Callable[[], NoReturn]) -> NoReturn:
         main()
     except SystemExit:
         raise
-    except BaseException as error:
-        replaced = restore_builtins()
-        report_failure(f"{failure_text(error)}{_damage_text(replaced)}")
-        os._exit(NO_VERDICT)
+    except ANY_EXCEPTION as error:
+        _end_without_verdict(error)
 
 
-def restore_builtins() -> list[str]:
-    """Give Python its own functions back, if code under test has replaced some; returns their names."""
-    current = vars(builtins)
-    own = {name: value for name, value in _BUILTINS.items() if name not in ("_", "input")}  # we replace `input`
-    replaced = [name for name, value in own.items() if current.get(name) is not value]
-    for name in replaced:
-        current[name] = _BUILTINS[name]
-    return replaced
+def _end_without_verdict(error: BaseException, end: Callable[[int], NoReturn] = os._exit) -> NoReturn:
+    """End the child and let the parent say why, whatever code under test has done to Python."""
+    try:
+        damage = restore_builtins()
+        report_failure("; ".join(filter(None, [failure_text(error), damage])))
+    except ANY_EXCEPTION:
+        report_failure("exception, which code under test kept Python from printing")
+    finally:
+        end(NO_VERDICT)
 
 
-def _damage_text(replaced: list[str]) -> str:
-    names = ", ".join(f"builtins.{name}" for name in replaced)
-    return f"; code under test replaced {names}, which Python itself uses" if names else ""
+def restore_builtins() -> str:
+    """Give Python its own functions back, if code under test has replaced some; returns which so far, in words."""
+    _restore([name for name in _BUILTINS if name not in ("_", "input")])  # we replace `input`
+    names = [f"builtins.{name}" for name in _REPLACED]
+    more = f" and {len(names) - MAX_REPLACED_NAMES} more" if len(names) > MAX_REPLACED_NAMES else ""
+    named = ", ".join(names[:MAX_REPLACED_NAMES])
+    return f"code under test replaced {named}{more}, which Python itself uses" if names else ""
+
+
+def restore_essential_builtins() -> None:
+    """Give Python those functions back without which it cannot go on; called after each call of code under test.
+
+    Programs may have their own `print` or `open`, but with another `len`, threads and event loops break.
+    """
+    if not _all(_map(is_, _map(builtins.__dict__.get, _ESSENTIAL), _ESSENTIAL_VALUES)):
+        _restore(_ESSENTIAL)
+
+
+def _restore(names: Iterable[str]) -> None:
+    current = builtins.__dict__
+    for name in names:
+        if current.get(name) is not _BUILTINS[name]:
+            current[name] = _BUILTINS[name]
+            _REPLACED[name] = None
 
 
 def failure_text(error: BaseException) -> str:
     """An unexpected exception in one line, with the place where it was raised."""
     text = traceback.format_exception_only(error)[-1].strip()
-    frames = traceback.extract_tb(error.__traceback__)
-    place = f" ({os.path.basename(frames[-1].filename)}:{frames[-1].lineno})" if frames else ""  # noqa: PTH119
-    return f"{text}{place}"
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    file = "" if trace is None else trace.tb_frame.f_code.co_filename.rpartition(os.sep)[2]
+    return f"{text} ({file}:{trace.tb_lineno})" if trace is not None else text
 
 
 def unraisable_printer() -> Callable[[object], None]:
     """A `sys.unraisablehook` that prints one line instead of a traceback: an object of code under test that raises
     while it is deleted, maybe when Python has already deleted everything else, so all that it needs is bound here."""
 
-    def show(item: Any, describe: Any = traceback.format_exception_only, write: Any = os.write) -> None:
+    def show(
+        item: Any,
+        describe: Any = traceback.format_exception_only,
+        write: Any = os.write,
+        any_exception: type[BaseException] = BaseException,
+    ) -> None:
         try:
             text = describe(item.exc_type, item.exc_value)[-1].strip()
             name = getattr(item.object, "__qualname__", None) or type(item.object).__name__
             write(2, f"warning: {name} raised {text}, which was ignored\n".encode("utf-8", "replace"))
-        except BaseException:  # noqa: S110  nothing can be done about an exception that nobody sees
+        except any_exception:  # nothing can be done about an exception that nobody sees
             pass
 
     return show
@@ -213,10 +270,10 @@ def run_unguarded(main: Callable[[], NoReturn]) -> NoReturn:
 
     At least `os._exit(0)` does not count as success. Other ways to end the process are not noticed.
     """
-    pid, really_exit = os.getpid(), os._exit
+    pid, really_exit = getpid(), os._exit
 
     def exit_without_verdict(status: int) -> NoReturn:
-        if status == 0 and os.getpid() == pid:
+        if status == 0 and getpid() == pid:
             _print_error("error: the process ended with exit code 0, before a verdict")
             really_exit(NO_VERDICT)
         really_exit(status)
@@ -352,7 +409,7 @@ class _Parent:
 
     def _send(self, number: int) -> None:
         with contextlib.suppress(ProcessLookupError):
-            os.kill(self._child, number)
+            kill(self._child, number)
 
     def _kill(self) -> None:
         self._send(signal.SIGKILL)
@@ -362,4 +419,4 @@ class _Parent:
 def _print_error(text: str) -> None:
     printable = "".join(letter if letter.isprintable() else "?" for letter in text)
     with contextlib.suppress(OSError):
-        os.write(2, printable.encode("utf-8", "replace") + b"\n")
+        write(2, printable.encode("utf-8", "replace") + b"\n")

@@ -90,6 +90,7 @@ _PERMANENT_CLASSES = {
         _NO_KEY,
     ),
     **dict.fromkeys(["ModelQuotaExceededError", "PaymentRequiredError"], _NO_QUOTA),
+    "OutOfMemoryError": "the device is out of memory",  # of a graphics card
     **dict.fromkeys(["ProxyError", "ClientProxyConnectionError"], _PROXY),
     **dict.fromkeys(["SSLCertVerificationError", "CertificateError", "ClientConnectorCertificateError"], _TLS),
     "LocalProtocolError": "the request cannot be sent",
@@ -120,6 +121,7 @@ _RESOURCES = {
     errno.ENOMEM: "this machine is out of memory",
     errno.ENOSPC: "no space is left on the disk",
     errno.EDQUOT: "the disk quota is used up",
+    errno.EFBIG: "the limit of this machine for the size of a file is reached",
     errno.EAGAIN: "this machine has no more processes or threads",
 }
 _NO_ROUTE = frozenset({errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN, errno.EHOSTDOWN, errno.EADDRNOTAVAIL})

@@ -39,6 +39,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
+from threading import current_thread  # an agent may replace that of the module
 from typing import Any, Literal, NoReturn
 
 from proctor.base.diagnosis import Diagnosis, FailureKind
@@ -224,7 +225,7 @@ _THREADS: weakref.WeakKeyDictionary[threading.Thread, OutputCapture] = weakref.W
 
 def current_capture() -> OutputCapture | None:
     """The capture that text written here belongs to, or `None` if it is not captured."""
-    capture = _CAPTURE.get() or _THREADS.get(threading.current_thread())
+    capture = _CAPTURE.get() or _THREADS.get(current_thread())
     return None if capture == "show" else capture
 
 

@@ -50,12 +50,13 @@ _CERTAIN_NAMES = tuple(
     security_token private_key signing_key encryption_key account_key master_key subscription_key service_key auth_key
     connection_string psk client_key license_key storage_key shared_key root_pw bind_pw pw private_token csrf_token
     secret_access_key bot_token personal_access_token mot_de_passe authorization_code app_key db_pass user_pass
-    admin_pass root_pass basic_auth sas_token""".split()
+    admin_pass root_pass basic_auth sas_token admin_key write_key deploy_key server_key unseal_key recovery_key
+    seed_phrase recovery_phrase mnemonic""".split()
 )
 _UNCERTAIN_NAMES = tuple("token auth pass tokens cookies jwt bearer sig signature pin login_key passkey".split())
 _NEUTRAL_WORDS = frozenset(
     """prod production dev development staging stage live old new current base value val text plain raw default primary
-    secondary main backup b64 base64 encoded confirm confirmation again repeat env var str string""".split()
+    secondary main backup b64 base64 encoded confirm confirmation again repeat env var str string data""".split()
 )
 """Words after the name of a secret that change nothing: `API_KEY_PROD`."""
 _QUESTION_WORDS = frozenset(
@@ -71,7 +72,8 @@ _ORDINARY_KEYS = frozenset(
 """Words before `key` that make it something else; after others, as in `STRIPE_KEY`, a random value is a secret."""
 _ORDINARY_TOKENS = frozenset(
     """max min next page continuation pad eos bos sep cls unk mask stop start end special first last per new total
-    prompt completion input output cached cancel cancellation concurrency sync resume delta scroll""".split()
+    prompt completion input output cached cancel cancellation concurrency sync resume delta scroll client request
+    session idempotency correlation device state public key""".split()
 )
 """Words before `token` that make it something else; after others, as in `GITHUB_TOKEN`, any mixed value is a secret."""
 _CONFIG_NAME = re.compile(
@@ -80,6 +82,7 @@ _CONFIG_NAME = re.compile(
 ORDINARY_NAME = re.compile(r"(file|path|dir|folder|name|url|uri|endpoint|region|type|count|limit|size|sock)$")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _UUID = re.compile(r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}")
+_LONG_BASE64 = re.compile(r"[A-Za-z0-9+/]{40,}={1,2}")
 _PART = r"(?:[A-Za-z]{1,20}|[A-Za-z]{4,20}[0-9]{1,2}|[0-9]{1,8}|[A-Za-z0-9]{1,3}|[0-9]{4}-?[0-9]{2}-?[0-9]{2}T[0-9]{2})"
 _WORDS_AND_NUMBERS = re.compile(rf"{_PART}(?:[-_.:/@+]{{1,3}}{_PART})+Z?")
 MASK_PATTERN = re.compile(r"\[secret: (?:[^\[\]]{1,80}, )?[0-9]{1,12} characters\]")
@@ -120,7 +123,7 @@ def name_strength(name: str) -> Strength:
         if any(form == ending or form.endswith("_" + ending) for ending in _CERTAIN_NAMES):
             return Strength.CERTAIN
     if plain in _UNCERTAIN_NAMES or plain.endswith(
-        ("_token", "_auth", "_pass", "_signature", "_sig", "_bearer", "_jwt")
+        ("_token", "_auth", "_pass", "_signature", "_sig", "_bearer", "_jwt", "_pat")
     ):
         return Strength.UNCERTAIN
     if plain.endswith("_key") and words[-2] not in _ORDINARY_KEYS:
@@ -150,12 +153,15 @@ def is_secret_value(name: str, text: str, *, config_names: bool = False) -> bool
 
 
 def fits_uncertain_name(value: str, name: str) -> bool:
-    """Whether a value after an uncertain name is a secret. A hash after `..._key` is not: many keys are hashes."""
+    """Whether a value after an uncertain name is a secret.
+
+    A hash after `..._key` is none, because many keys are hashes, but for a variable such as `ALGOLIA_KEY`.
+    """
     last = last_part(name)
     if last.endswith("_key"):
-        return looks_like_credential(value, 12) and not _is_hexadecimal(value)
+        return looks_like_credential(value, 12) and (name.isupper() or not _is_hexadecimal(value))
     if last.endswith("_token") and last.split("_")[-2] not in _ORDINARY_TOKENS and len(value) >= 6:
-        return is_mixed(value) and not _UUID.fullmatch(value)
+        return is_mixed(value)
     return looks_like_credential(value)
 
 
@@ -185,7 +191,8 @@ def looks_random(value: str) -> bool:
 def looks_like_credential(value: str, shortest: int = CREDENTIAL_LENGTH) -> bool:
     """Letters and digits in a word that is neither a UUID nor the name of something with its number."""
     sample = value[:MAX_VALUE_LENGTH]
-    if len(sample) < shortest or sample.startswith(("/", "./", "~/", "http://", "https://")):
+    is_path = sample.startswith(("/", "./", "~/", "http://", "https://")) and not _LONG_BASE64.fullmatch(sample)
+    if len(sample) < shortest or is_path:
         return False
     return is_mixed(sample) and not _is_ordinary(sample)
 
@@ -196,8 +203,12 @@ def is_mixed(value: str) -> bool:
     return has_letter and any(character.isdigit() for character in value) and " " not in value
 
 
+def is_uuid(value: str) -> bool:
+    return _UUID.fullmatch(value) is not None
+
+
 def _is_ordinary(value: str) -> bool:
-    return " " in value or bool(_UUID.fullmatch(value)) or bool(_WORDS_AND_NUMBERS.fullmatch(value))
+    return " " in value or is_uuid(value) or bool(_WORDS_AND_NUMBERS.fullmatch(value))
 
 
 def _is_hexadecimal(value: str) -> bool:

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import itertools
 import re
 from collections.abc import Iterator
 
@@ -36,6 +37,7 @@ from proctor.base.secret_names import (
     fits_uncertain_name,
     is_mixed,
     is_secret_variable_name,
+    is_uuid,
     last_part,
     looks_like_credential,
     looks_random,
@@ -54,10 +56,9 @@ MAX_OBJECT_LENGTH = 600
 
 _HINTS = tuple(
     """pass pwd pw secret token key auth cookie credential bearer basic connection kennwort contraseña senha пароль 密码
-    パスワード jwt identified sig code pin psk sess sid curl http mysql mariadb redis-cli login mongo zip 7z sqlcmd
-    sqlplus ldap smb thin: twine echo user, user;""".split()
+    パスワード jwt identified sig code pin psk sess sid _pat mnemonic phrase user, user;""".split()
 )
-"""One of these is in every name of a secret, in every scheme of authorization and in every command that takes one."""
+"""One of these is in every name of a secret and in every scheme of authorization."""
 
 
 def find_secrets_in(text: str) -> Iterator[Secret]:
@@ -75,8 +76,12 @@ def may_contain_secrets(text: str) -> bool:
     for word in text.split():
         if len(word) >= RANDOM_LENGTH and (len(word) >= MAX_WORD_LENGTH or not word.isalpha()):
             return True
-    lowered = text.lower()
-    return any(hint in lowered for hint in _HINTS)
+    return _has_hint(text, text.lower())
+
+
+def _has_hint(text: str, lowered: str) -> bool:
+    """Whether a text has a word that comes before a secret."""
+    return any(hint in lowered for hint in _HINTS) or any(command in text for command in _COMMAND_WORDS)
 
 
 def is_secret_variable(name: str, value: str) -> bool:
@@ -91,9 +96,10 @@ def is_secret_variable(name: str, value: str) -> bool:
 def _find_plain(text: str) -> Iterator[Secret]:
     yield from find_shapes(text)
     lowered = _lower(text)
-    if any(hint in lowered for hint in _HINTS):
+    if _has_hint(text, lowered):
         for start, end in (*_after_names(text, lowered), *_in_commands(text), *_in_manifests(text)):
             yield Secret("", start, end, True)
+        yield from (Secret("", *match.span(1), True) for match in _LOGIN_TOKEN.finditer(text))
     yield from (Secret("", *match.span(1), True) for match in _PGPASS.finditer(text) if ":" in text)
 
 
@@ -126,11 +132,12 @@ def _find_encoded(text: str) -> Iterator[Secret]:
 _NAME = re.compile(
     r"pass(?:[ _-]?(?:word|phrase|code)|wd|wort)?|p(?:wd|w)(?![a-z])|secret|token|key|auth|cookie|credential"
     r"|connection[ _-]?string|kennwort|contraseña|senha|mot de passe|пароль|密码|パスワード|jwt|bearer|basic"
-    r"|sig|code|pin(?![a-z])|psk|sess|sid(?![a-z])"
+    r"|sig|code|pin(?![a-z])|psk|sess|sid(?![a-z])|(?<=_)pat(?![a-z])|mnemonic|(?:seed|recovery)[ _-]phrase"
     r"|identified(?: with \w{1,40})? by"
 )
 _SPACED_BEGINNING = re.compile(
-    r"(?:api|access|secret|auth|private|refresh|bearer|account|master)[ ](?=(?:key|token)\Z)"
+    r"(?:api|access|secret|auth|private|refresh|bearer|account|master|unseal|recovery|signing|admin)[ ]"
+    r"(?=(?:key|token)\Z)"
 )
 
 
@@ -141,7 +148,7 @@ def _after_names(text: str, lowered: str) -> Iterator[tuple[int, int]]:
         position = max(match.end(), end)
         name = text[start:end].strip(".-")
         if match[0] in ("key", "token") and start == match.start():
-            spaced = _SPACED_BEGINNING.search(lowered, max(0, start - 8), end)
+            spaced = _SPACED_BEGINNING.search(lowered, max(0, start - 9), end)
             if spaced is not None and spaced.end() == start:
                 start, name = spaced.start(), lowered[spaced.start() : end]
         if text[start - 1 : start] == "[" and text.startswith("secret: ", start):  # a mask
@@ -179,7 +186,7 @@ _OPENING = re.compile(rf"(?:[bBrRuUfFN@$]{{1,2}})?({_QUOTE})(?:\\?[\"']{{2}})?")
 _CLOSING = rf"(?:{_QUOTE}|\*\*|__|[\])]){{0,3}}"
 _TYPE = r"(?:[A-Za-z_][\w.]{0,30}(?:\[[\w., \[\]|]{0,30}\])?(?:[ ]?\|[ ]?None)?\??)"
 _ASSIGNMENT = re.compile(
-    rf"(?P<close>{_CLOSING})(?:[ \t]{{0,20}}:[ \t]{{0,3}}{_TYPE}[ \t]{{0,3}}=(?!=)"
+    rf"(?P<close>{_CLOSING})(?:[ ][0-9]{{1,2}}(?=:))?(?:[ \t]{{0,20}}:[ \t]{{0,3}}{_TYPE}[ \t]{{0,3}}=(?!=)"
     rf"|[ \t]{{1,3}}(?:string|str|String|text|char\*?)[ \t]{{0,3}}:?="
     rf"|[ \t]{{0,20}}(?:={{2,3}}|!={{1,2}}|=>|:=|\+=|->|<-|→|[:=：]|%(?:25)?3[aAdD]|\\{{1,4}}u003[aAdD]))"
     rf"(?:\*\*)?(?:\\{{1,4}}[nrt]|\s|%20|\+(?=[\"'])){{0,20}}"
@@ -201,12 +208,15 @@ _WRAPPER = re.compile(
     r"(?:new )?(?:SecretStr|SecretBytes|Secret|PASSWORD|String::from|String|Some|bytes|str|b64decode|base64\.b64decode)"
     r"\(\s{0,3}"
 )
-_BARE = re.compile(rf"[^\s\"'`,;&=<>{{}}()\[\]\\|]{{4,{MAX_VALUE_LENGTH}}}={{0,2}}")
+_BARE = re.compile(
+    rf"[^\s\"'`,;&=<>{{}}()\[\]\\|]{{4,{MAX_VALUE_LENGTH}}}(?:={{1,2}}[-.][^\s\"'`,;&=<>{{}}()\[\]\\|]{{4,400}})?={{0,2}}"
+)
 _SHELL_WORD = re.compile(rf"[^\s\"'`<>()\[\]\\|;]{{4,{MAX_VALUE_LENGTH}}}")
 _BLOCK = re.compile(
     r"[|>][+-]?[0-9]?[ \t]{0,10}\r?\n([ \t]{1,40}\S[^\r\n]{0,4000}(?:\r?\n[ \t]{1,40}\S[^\r\n]{0,4000}){0,100})"
 )
-_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z_.]*[!?:]?")
+_ODBC_VALUE = re.compile(r"\{([^{}\r\n]{4,200})\}(?=;|\s|[\"']|\Z)")
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z_.]*[!?:]?|[A-Z][a-z]{2,10}-[A-Z][A-Za-z]{2,40}")
 _ANY_QUOTE = re.compile(_QUOTE)
 _COMMA = re.compile(r"[\s,]{0,20}")
 _BLANK = re.compile(r"[ \t]{1,4}")
@@ -236,10 +246,15 @@ def _values_of(text: str, start: int, end: int, name: str) -> Iterator[tuple[int
     if last.endswith("cookie"):
         yield from _cookies(text, end)
         return
+    if last.endswith(("phrase", "mnemonic")) and (words := _WALLET_WORDS.match(text, end)) is not None:
+        yield words.span(1)
+        return
     direct = list(_directly_after(text, start, end, name, strength))
     yield from direct or _in_object(text, start, end, name, strength)
 
 
+_WALLET_WORDS = re.compile(r"[\"'`]?\s{0,3}[:=]\s{0,3}[\"'`]?((?:[a-z]{3,8}[ ,]{1,2}){11,23}[a-z]{3,8})")
+"""The 12 to 24 words from which a wallet derives its key."""
 _QUERY_NAMES = ("key", "code", "sig", "signature")
 
 
@@ -305,6 +320,10 @@ def _assigned(text: str, position: int, name: str, strength: Strength, *, equals
         return
     if _OPENING.match(text, position) is not None:
         return
+    braces = _ODBC_VALUE.match(text, position) if equals else None
+    if braces is not None and "Driver=" in text[max(0, position - MAX_LINE_LENGTH) : position]:
+        yield braces.span(1)
+        return
     bare = _BARE.match(text, position)
     if bare is None:
         return
@@ -357,6 +376,9 @@ def _on_the_line(
         yield value
         return
     shortest = 6 if strength is Strength.CERTAIN else CREDENTIAL_LENGTH
+    if strength is Strength.CERTAIN and is_uuid(content):
+        yield value
+        return
     if not looks_like_credential(content, shortest) and not _SIGN_IN_WORD.search(content):
         return
     if strength is Strength.CERTAIN or is_option or fits_uncertain_name(content, name):
@@ -453,7 +475,14 @@ def _holds(
 
 def _is_unusual(value: str) -> bool:
     """Neither a word nor the name of something in code."""
-    return not _IDENTIFIER.fullmatch(value.rstrip("="))
+    word = value.rstrip("=")
+    return not _IDENTIFIER.fullmatch(word) or _has_random_case(word)
+
+
+def _has_random_case(word: str) -> bool:
+    """Whether small and capital letters take turns more often than in `aNameInCode`."""
+    changes = sum(a.isupper() != b.isupper() for a, b in itertools.pairwise(word[:MAX_VALUE_LENGTH]))
+    return word.isalpha() and len(word) >= RANDOM_LENGTH and changes > 0.4 * len(word)
 
 
 # Tables
@@ -505,7 +534,12 @@ _VALUE_KEY = re.compile(
 
 def _in_object(text: str, start: int, end: int, name: str, strength: Strength) -> Iterator[tuple[int, int]]:
     """The value of `{"name": "X-Api-Key", "value": "..."}`, in either order, as data, in YAML or as attributes."""
-    if _BEFORE_NAME.search(text[max(0, start - 40) : start]) is None:
+    before = text[max(0, start - 40) : start]
+    inner = (_HCL_DEFAULT if _HCL_VARIABLE.search(before) else _INNER_VALUE).match(text, end)
+    if inner is not None:
+        yield from _assigned(text, inner.end(), name, strength, equals=False)
+        return
+    if _BEFORE_NAME.search(before) is None:
         return
     after = _OBJECT_END.search(text, end, end + MAX_OBJECT_LENGTH)
     limit = min(len(text), end + MAX_OBJECT_LENGTH) if after is None else after.start()
@@ -520,11 +554,19 @@ def _in_object(text: str, start: int, end: int, name: str, strength: Strength) -
 
 
 _OBJECT_END = re.compile(r"[{}<>]|\n\s*- ")
+_INNER_VALUE = re.compile(
+    rf"(?:{_QUOTE})?\s{{0,3}}[:=]\s{{0,3}}\{{[^{{}}]{{0,300}}?(?<![a-z_])value(?:{_QUOTE})?\s{{0,3}}[:=]\s{{0,3}}"
+)
+"""Where the value of `"password": {"sensitive": true, "value": "..."}` begins."""
+_HCL_VARIABLE = re.compile(r"\bvariable\s{1,4}\"\Z")
+_HCL_DEFAULT = re.compile(r"\"\s{0,4}\{[^{}]{0,600}?\bdefault\s{0,20}=\s{0,4}")
 
 
 # Headers
 
 _SCHEME = re.compile(r"(?:bearer|basic|token|apikey|api-key|negotiate|bot|ssws|key|splunk)[ \t]{1,4}(?:token=)?", re.I)
+_OTHER_SCHEME = re.compile(r"[A-Za-z][A-Za-z-]{2,20}[ \t]{1,4}(?:token=)?")
+"""A word before a credential that no standard knows, such as `GenieKey`."""
 _PARAMETERS = re.compile(r"(?:digest|hawk|oauth|signature|aws4-hmac-sha256|sharedkey\w{0,4}|vapid|mac)[ \t]{1,4}", re.I)
 _HEADER_SEPARATOR = re.compile(rf"(?:{_QUOTE}|\])?\s{{0,3}}(?:[:=,]|=>|%3[aA])\s{{0,3}}(?:b?(?P<open>{_QUOTE}))?")
 _SCHEME_VALUE = re.compile(rf"[A-Za-z0-9+/=._~*-]{{8,{MAX_VALUE_LENGTH}}}")
@@ -549,6 +591,10 @@ def _authorization(text: str, start: int, end: int) -> Iterator[tuple[int, int]]
         return
     scheme = _SCHEME.match(text, position)
     value = _BARE.match(text, position if scheme is None else scheme.end())
+    if scheme is None and (other := _OTHER_SCHEME.match(text, position)) is not None:
+        credential = _BARE.match(text, other.end())
+        if credential is not None and len(credential[0]) >= RANDOM_LENGTH and is_mixed(credential[0]):
+            value = credential
     if value is None or not can_be_secret(value[0], "authorization"):
         return
     is_http_scheme = scheme is not None and scheme[0].strip().lower() in ("bearer", "basic")
@@ -619,6 +665,11 @@ _COMMANDS = tuple(
         ),
         (("ConvertTo-SecureString",), rf"\s(?:-String\s{{1,3}})?['\"]({_VALUE})"),
         (("login",), rf"\s[A-Za-z][\w.@-]{{0,40}}/({_VALUE})"),
+        (("net use",), rf"\s/user:\S{{1,80}}\s{{1,3}}['\"]?(?!/)({_VALUE})"),
+        (
+            ("secret set", "secret put", "secrets put", "SecureString", "create-secret"),
+            rf"\s(?:--body|-b|--value|--secret-string)(?:\s{{1,3}}|=)['\"]?(?!-)({_VALUE})",
+        ),
         (
             (
                 "BasicAuth(",
@@ -626,6 +677,9 @@ _COMMANDS = tuple(
                 "HTTPBasicAuth(",
                 "HTTPDigestAuth(",
                 "basic_auth(",
+                "NetworkCredential(",
+                "UsernamePasswordCredentials(",
+                "PasswordAuthentication(",
                 "auth=(",
                 "auth=[",
                 "auth:[",
@@ -636,9 +690,12 @@ _COMMANDS = tuple(
     )
 )
 """Words that a command begins with, and the option that takes its password; both are on one line."""
+_LOGIN_TOKEN = re.compile(r"(?:login[ =]|auth |authtoken )['\"]?([0-9a-f]{32,64}|[0-9a-f-]{36})(?![\w-])")
+"""A command such as `wandb login` with a token that looks like a hash."""
+_COMMAND_WORDS = tuple(command for commands, _ in _COMMANDS for command in commands)
 _PGPASS = re.compile(
-    r"(?m)^(?:[A-Za-z][\w.-]{0,80}|\*|[0-9]{1,3}(?:\.[0-9]{1,3}){3}):(?:[0-9]{4,5}|\*):[\w*.-]{1,60}:[A-Za-z*][\w.@-]{0,60}:"
-    r"([^\s:][^\s]{3,200})$"
+    r"(?m)(?:^|(?<=[\s\"']))(?:[A-Za-z][\w.-]{0,80}|\*|[0-9]{1,3}(?:\.[0-9]{1,3}){3}):(?:[0-9]{4,5}|\*):[\w*.-]{1,60}:[A-Za-z*][\w.@-]{0,60}:"
+    r"([^\s:][^\s]{3,200}?)(?=[\"']?$)"
 )
 
 

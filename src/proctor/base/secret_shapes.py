@@ -120,6 +120,16 @@ _SHAPES: tuple[tuple[str, str], ...] = (
     ("Buildkite token", r"bk[ua]a_[a-f0-9]{24,}"),
     ("E2B key", r"e2b_[a-f0-9]{24,}"),
     ("Infracost key", r"ico-[A-Za-z0-9]{32}(?![A-Za-z0-9])"),
+    ("MailerSend key", r"mlsn\.[a-f0-9]{40,}"),
+    ("Firecrawl key", r"fc-[a-f0-9]{32}(?![a-z0-9-])"),
+    ("ClickUp key", r"pk_[0-9]{5,12}_[A-Z0-9]{24,}"),
+    ("Trello token", r"ATTA[a-fA-F0-9]{48,}"),
+    ("Nostr key", r"nsec1[a-z0-9]{50,}"),
+    ("Amazon key", r"amzn\.(?:mws|sp)\.[0-9a-f-]{36}"),
+    ("Braintree token", r"access_token\$(?:production|sandbox)\$[a-z0-9]{10,}\$[a-f0-9]{20,}"),
+    ("Yandex token", r"y0_(?:_)?[\w-]{40,}"),
+    ("Firebase key", r"AAAA[\w-]{7}:APA91b[\w-]{100,}"),
+    ("Stytch secret", r"secret-(?:live|test)-[\w-]{30,}=?"),
     ("Jina key", r"jina_[\w-]{24,}"),
     ("Vercel token", r"vercel_blob_rw_\w{20,}"),
     ("Cloudflare key", r"v1\.0-[a-f0-9]{24}-[a-f0-9]{100,}"),
@@ -160,6 +170,10 @@ def _anything(value: str) -> bool:
     return True
 
 
+def _is_random_and_no_hash(value: str) -> bool:
+    return looks_random(value) and any(character not in "0123456789abcdefABCDEF" for character in value)
+
+
 def _can_be_password(value: str) -> bool:
     return can_be_secret(value, "password")
 
@@ -197,15 +211,35 @@ _LOOSE_SHAPES = tuple(
         (
             "API key",
             "_",
-            r"(?<![A-Za-z0-9_-])(?:[a-z0-9]{1,12}_){0,2}(?:key|secret|token|tkn|pat|sk|pw|apikey)_(?:live_|test_|prod_|v[0-9]_)?"
-            r"[A-Za-z0-9]{20,}(?![A-Za-z0-9_])",
+            r"(?<![A-Za-z0-9_-])(?!pk_|pub|cs_)(?:[a-z0-9]{1,12}_){0,2}"
+            r"(?:key|secret|token|tkn|pat|sk|pw|apikey|api|live|prod)_(?:live_|test_|prod_|v[0-9]_)?"
+            r"([\w-]{20,})",
             looks_random,
+        ),
+        (
+            "password hash",
+            "$",
+            r"(?<!\w)\$(?:[156y]|2[abxy]|apr1|argon2i?d?|scrypt|pbkdf2[\w-]{0,12})\$[\w./,=$+-]{22,200}",
+            _anything,
+        ),
+        (
+            "API key",
+            "key-",
+            r"(?<![\w-])[a-z]{0,8}key-(?:live|test|prod|branch)[-_]([A-Za-z0-9]{24,})(?![\w-])",
+            looks_random,
+        ),
+        (
+            "API key",
+            "_",
+            r"(?<![\w./-])(?!pk_|pub|cs_)[a-z][a-z0-9]{1,7}_(?:v[0-9]_)?(?=[a-z0-9]{0,99}[A-Z]|[A-Za-z]{0,39}[0-9])([A-Za-z0-9]{40,}|[\w-]{43})(?![\w-])",
+            _is_random_and_no_hash,
         ),
     )
 )
 """Kind, a text without which there is none, shape, and a check of it, or of its group.
 
-The last is the form that most new vendors choose: a word for a secret before it.
+Most new vendors choose one of two forms: a word for a secret before the token, or a short name before more characters
+than an id has.
 """
 
 
@@ -214,6 +248,8 @@ def find_shapes(text: str) -> Iterator[Secret]:
     if "-----BEGIN" in text:
         for match in _PRIVATE_KEY.finditer(text):
             yield Secret("private key", match.start(), _pem_end(text, match.end()))
+    if "Private-Lines:" in text:
+        yield from (Secret("private key", *match.span(1)) for match in _PUTTY_LINES.finditer(text))
     words = list(_LONG_WORD.finditer(text))
     joined = "\n".join(word[0] for word in words)
     if not joined:
@@ -243,6 +279,7 @@ def _with_head(kind: str, shape: str) -> tuple[str, str, re.Pattern[str]]:
 
 _HEADS = tuple(_with_head(kind, shape) for kind, shape in _SHAPES)
 _LONG_WORD = re.compile(r"[^\s\"'<>]{12,}")
+_PUTTY_LINES = re.compile(r"Private-Lines: [0-9]{1,3}((?:(?:\\{1,4}[nr]|\s){1,4}[A-Za-z0-9+/=]{8,80}(?![\w:-]))+)")
 _PRIVATE_KEY = re.compile(r"-----BEGIN (?:[A-Z0-9]{1,12} ){0,3}PRIVATE KEY(?: BLOCK)?-----")
 _PEM_LINES = re.compile(r"(?:(?:\\{1,4}[nr]|\s){1,4}[A-Za-z0-9+/=]{40,80})+")
 

@@ -27,9 +27,11 @@ import threading
 import weakref
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from os import getpid  # an agent may replace that of the module
 from typing import Any
 
 from proctor.base.errors import AgentRaised, one_line
+from proctor.base.guard import ANY_EXCEPTION, restore_essential_builtins
 
 IDLE_SECONDS = 10.0
 """How long a thread waits for its next call before it ends."""
@@ -58,7 +60,7 @@ class DaemonThreadPool(ThreadPoolExecutor):
         """Call `fn` in a thread, with a copy of the caller's context."""
         future: Future[Any] = Future()
         context = contextvars.copy_context()
-        pid = os.getpid()
+        pid = getpid()
 
         def call() -> None:
             if not future.set_running_or_notify_cancel():
@@ -66,9 +68,11 @@ class DaemonThreadPool(ThreadPoolExecutor):
             self._busy[threading.get_ident()] = context
             try:
                 result, error = context.run(fn, *args, **kwargs), None
-            except BaseException as raised:
+            except ANY_EXCEPTION as raised:
+                restore_essential_builtins()
                 result, error = None, _deliverable(raised)
             finally:
+                restore_essential_builtins()
                 self._busy.pop(threading.get_ident(), None)
             exit_if_forked(pid)
             if error is None:
@@ -119,7 +123,7 @@ class DaemonThreadPool(ThreadPoolExecutor):
         """A loop takes three file descriptors; if there are no more, the code can do without."""
         try:
             loop = asyncio.new_event_loop()
-        except OSError:
+        except Exception:  # an agent may also have broken what a loop is made of
             return None
         self._loops.add(loop)
         return loop
@@ -177,5 +181,5 @@ def is_async(function: Callable[..., Any]) -> bool:
 
 def exit_if_forked(pid: int) -> None:
     """End this process if an agent forked it from process `pid` and its code returned to us instead of ending."""
-    if os.getpid() != pid:
+    if getpid() != pid:
         os._exit(0)

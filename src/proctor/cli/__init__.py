@@ -15,6 +15,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, NoReturn
 
 import click
@@ -29,7 +30,14 @@ from proctor.base.errors import (
     UnusedExpectation,
     UsageError,
 )
-from proctor.base.guard import is_guarded, is_outermost_command, report_exit_code, restore_builtins, unraisable_printer
+from proctor.base.guard import (
+    NO_VERDICT,
+    is_guarded,
+    is_outermost_command,
+    report_exit_code,
+    restore_builtins,
+    unraisable_printer,
+)
 from proctor.base.masking import mask
 from proctor.cli.commands import (
     FIRST,
@@ -42,7 +50,7 @@ from proctor.cli.commands import (
 )
 from proctor.cli.help_pages import write_options
 from proctor.plugins import Command, PluginError, load
-from proctor.reporting.terminal.screen import escape_control
+from proctor.reporting.terminal.screen import LOST_OUTPUT, escape_control
 from proctor.version import __version__
 
 EXIT_CODES = """\
@@ -159,9 +167,13 @@ def main() -> NoReturn:
         code = ended.code if isinstance(ended.code, int) and ended.code else 4
     except BrokenPipeError:
         code = _end_of_pipe()
+    except MemoryError:
+        _print_error("error: this machine has too little memory for this")
+        code = 4
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
-        _print_error(f"error: {place}{error.strerror or error}")
+        reason = "the working folder was deleted" if _is_working_folder_gone() else error.strerror or error
+        _print_error(f"error: {place}{reason}")
         code = 4
     except BaseException as error:
         if not _comes_from_code_under_test(error):
@@ -197,12 +209,19 @@ def _run_group() -> Any:
     try:
         return group(standalone_mode=False)
     finally:
-        replaced = restore_builtins()
+        damage = restore_builtins()
         sys.setrecursionlimit(limit)
         sys.stdout, sys.stderr = streams
-        if replaced:
-            names = ", ".join(f"builtins.{name}" for name in replaced)
-            _print_error(f"warning: code under test replaced {names}, which Python itself uses")
+        if damage:
+            _print_error(f"warning: {damage}")
+
+
+def _is_working_folder_gone() -> bool:
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        return True
+    return False
 
 
 def _comes_from_code_under_test(error: BaseException) -> bool:
@@ -216,17 +235,19 @@ def _comes_from_code_under_test(error: BaseException) -> bool:
 
 def _flush(code: int) -> int:
     """Flush standard output and return the exit code; not 0 if the output could not be written."""
+    reason = LOST_OUTPUT[0] if LOST_OUTPUT else ""
     try:
         sys.stdout.flush()
     except BrokenPipeError:
         return _end_of_pipe()
     except (OSError, ValueError) as error:
-        _print_error(f"error: cannot write the output: {error}")
+        reason = str(error)
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, 1)  # otherwise Python would try to write the rest at exit, and change the exit code
         os.close(nowhere)
-        return code or 4
-    return code
+    if reason and code != NO_VERDICT:  # with that code, an error has been printed
+        _print_error(f"error: cannot write the output: {reason}")
+    return code or (NO_VERDICT if reason else 0)
 
 
 def _print_problems(error: Any) -> int:

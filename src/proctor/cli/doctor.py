@@ -16,6 +16,7 @@ from proctor.base.environment import environment_from
 from proctor.base.errors import InvalidSuite, ProctorError
 from proctor.base.event_loops import run_sync
 from proctor.base.json_data import Json
+from proctor.base.masking import mask_data
 from proctor.cases.formats.folders import SkippedFile
 from proctor.cases.formats.loading import load
 from proctor.cases.suite import Settings, Suite
@@ -69,7 +70,7 @@ def command(paths: tuple[str, ...], load: bool, as_json: bool, store: str | None
         "optional": {name: {"installed": _is_installed(name), "for": use} for name, use in OPTIONAL.items()},
     }
     with reserve_stdout(as_json):
-        report["suites"] = [_suite(path, configuration, load) for path in paths]
+        report["suites"] = mask_data([_suite(path, configuration, load) for path in paths])
         options = cluster.settings(configuration)
         if options is not None:
             report["workers"] = _workers(options, [suite for suite in paths if load])

@@ -27,6 +27,7 @@ from proctor.base.environment import environment_from
 from proctor.base.errors import InvalidSuite, Problem, UnusedExpectation, UsageError
 from proctor.base.functions import reference_of
 from proctor.base.json_data import UNSET, fingerprint
+from proctor.base.masking import mask
 from proctor.base.positions import Position, pointer_text
 from proctor.cases.arms import Arm, agent_with_settings, read_arm
 from proctor.cases.evaluator_specs import spec_key
@@ -130,7 +131,7 @@ class PlannedSuite:
             name=suite.name,
             path=None if suite.path is None else str(suite.path),
             format=suite.format,
-            agent=self.agent_name or self.agent.name,
+            agent=mask(self.agent_name or self.agent.name),  # of a command, it is the whole command line
             agent_fingerprint=self.agent_fingerprint,
             criteria=suite.criteria,
             cases=len(suite.cases),
@@ -139,7 +140,7 @@ class PlannedSuite:
             source=self.source,
             config="" if suite.config is None else str(suite.config),
             version="" if self.process is None else self.process.version,
-            reference=self.agent.name if self.source else "",
+            reference=mask(self.agent.name) if self.source else "",
         )
 
     @property

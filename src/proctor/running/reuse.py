@@ -26,15 +26,18 @@ EarlierAnswer = Callable[[PlannedTrial], Trial | None]
 
 
 def stored_answers(store: Store) -> EarlierAnswer:
-    """Finds the latest stored answer of the same agent to the same input."""
+    """Finds the latest stored answer of the same agent to the same input.
+
+    An input with a secret, which is masked in the store, has none: another secret of the same kind and length has the
+    same mask. A digest of the input would tell them apart, but a short secret could be guessed from it.
+    """
     numbers = store.latest_answers()
 
     def earlier(planned: PlannedTrial) -> Trial | None:
         if planned.suite.not_reused_because:
             return None
-        cases = (planned.case, mask_case(planned.case))
-        keys = [(question_key(case), planned.suite.agent_fingerprint, planned.number) for case in cases]
-        number = numbers.get(keys[0], numbers.get(keys[1]))
+        key = question_key(planned.case), planned.suite.agent_fingerprint, planned.number
+        number = numbers.get(key)
         stored = None if number is None else store.trial(number)
         if stored is None or stored.ended_early or has_changed(stored.files_read) is not None:
             return None

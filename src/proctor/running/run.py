@@ -208,7 +208,7 @@ def new_run(plan: Plan, request: RunRequest) -> Run:
     return Run(
         id=new_run_id(),
         started_at=Clock.time(),
-        name=request.name,
+        name=_stored_name(request),
         plan=plan.key,
         environment=run_environment(),
         suites=tuple(item.info for item in plan.suites),
@@ -227,6 +227,10 @@ def new_run(plan: Plan, request: RunRequest) -> Run:
         source=tuple(item.suite for item in plan.suites),
         skipped_files=request.skipped_files,
     )
+
+
+def _stored_name(request: RunRequest) -> str:
+    return request.name if request.options.keep_secrets else mask(request.name)
 
 
 def _rerun_options(request: RunRequest) -> dict[str, Any]:

@@ -232,6 +232,15 @@ def test_a_long_sheet_is_read_no_further_than_its_limits(tmp_path: Path, monkeyp
     assert "MB of text on sheet Sheet; set a range" in complaint(tmp_path, "a.xlsx", content)
 
 
+def test_a_huge_sheet_is_refused_before_it_is_read_unless_a_range_is_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("proctor.cases.files.documents.MAX_CELLS", 999)
+    content = sheet_of(1000, after="</damaged>")
+    assert "has a sheet with 1,000 cells, more than 999; set a range" in complaint(tmp_path, "a.xlsx", content)
+    assert reading(tmp_path, "a.xlsx", content, range="A1:A2").text == "1\n2\n"
+
+
 def test_one_wide_row_does_not_widen_a_long_sheet_beyond_the_limit(tmp_path: Path) -> None:
     wide = '<row r="2001"><c r="XFD2001"><v>1</v></c></row>'
     assert "MB of text on sheet Sheet; set a range" in complaint(tmp_path, "a.xlsx", sheet_of(2000, after=wide))

@@ -16,6 +16,8 @@ from proctor.cases.files.kinds import KIND_NAMES, OLD_OFFICE
 
 MAX_UNPACKED_BYTES = 100 * 2**20
 """An office file that unpacks to more is not read: a few kilobytes can unpack to more than the memory holds."""
+MAX_CELLS = 500_000
+"""A sheet with more is only read if a range is set. To read a million takes half a minute, to count them a second."""
 
 
 def read_document(kind: str, detected: str | None, content: bytes, limits: ReadLimits) -> FileText:
@@ -32,6 +34,8 @@ def read_document(kind: str, detected: str | None, content: bytes, limits: ReadL
     if kind in ("word", "excel", "powerpoint"):
         _check_size(content, kind)
     try:
+        if kind == "excel" and not {"sheet", "range"} & limits.options.keys():
+            _check_cells(content)
         return READERS[kind](content, limits)
     except UnreadableFile:
         raise
@@ -49,6 +53,18 @@ def _check_size(content: bytes, kind: str) -> None:
         raise UnreadableFile(f"cannot be read as a file of type {kind}: {error}") from None
     if size > MAX_UNPACKED_BYTES:
         raise UnreadableFile(f"unpacks to more than {MAX_UNPACKED_BYTES // 2**20} MB")
+
+
+def _check_cells(content: bytes) -> None:
+    """Count the cells before anything is read, because only a part of a huge sheet can be meant."""
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        for name in archive.namelist():
+            if name.startswith("xl/worksheets/") and name.endswith(".xml"):
+                with archive.open(name) as sheet:
+                    pieces = iter(partial(sheet.read, 2**20), b"")
+                    cells = sum(piece.count(b"<c ") + piece.count(b"<c>") for piece in pieces)
+                if cells > MAX_CELLS:
+                    raise UnreadableFile(f"has a sheet with {cells:,} cells, more than {MAX_CELLS:,}; set a range")
 
 
 def read_pdf(content: bytes, limits: ReadLimits) -> FileText:

@@ -6,6 +6,7 @@ or right-to-left tricks reaches the terminal or the log: `escape_control` and `e
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shutil
@@ -201,8 +202,16 @@ def wrap_width(stream: Any, environ: Mapping[str, str]) -> int | None:
     return int(columns) if columns.isdecimal() and int(columns) else shutil.get_terminal_size().columns
 
 
+LOST_OUTPUT: list[str] = []
+"""Why lines for standard output could not be written; a command that exits with 0 has shown its result."""
+_STDOUT = 1
+
+
 class SafeStream:
-    """A text stream that ignores a closed pipe, which must not end a run, and escapes what cannot be encoded."""
+    """A text stream that escapes what cannot be encoded, and never ends a run.
+
+    A closed pipe is ignored. If the disk is full, the command fails at its end: see `LOST_OUTPUT`.
+    """
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -216,16 +225,16 @@ class SafeStream:
         if self._open:
             try:
                 self._stream.write(escape_unencodable(text, self.encoding))
-            except (OSError, ValueError):
-                self._disconnect()
+            except (OSError, ValueError) as error:
+                self._disconnect(error)
         return len(text)
 
     def flush(self) -> None:
         if self._open:
             try:
                 self._stream.flush()
-            except (OSError, ValueError):
-                self._disconnect()
+            except (OSError, ValueError) as error:
+                self._disconnect(error)
 
     def isatty(self) -> bool:
         return is_terminal(self._stream)
@@ -233,11 +242,18 @@ class SafeStream:
     def fileno(self) -> int:
         return self._stream.fileno()
 
-    def _disconnect(self) -> None:
+    def _is_closed(self, error: Exception) -> bool:
+        """Whether a reader or an agent closed the stream, as opposed to a full disk."""
+        has_no_reader = isinstance(error, OSError) and error.errno in (errno.EPIPE, errno.EBADF)
+        return has_no_reader or getattr(self._stream, "closed", False) is True
+
+    def _disconnect(self, error: Exception) -> None:
         """Stop writing, and send what is left in the buffer to /dev/null: Python would complain about it at exit."""
         self._open = False
         try:
             descriptor = self._stream.fileno()
+            if descriptor == _STDOUT and not self._is_closed(error):
+                LOST_OUTPUT.append(str(getattr(error, "strerror", None) or error))
             null = os.open(os.devnull, os.O_WRONLY)
         except (OSError, ValueError, AttributeError):
             return
