@@ -14,6 +14,7 @@ import re
 import shutil
 import subprocess
 import sys
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -21,6 +22,8 @@ from pathlib import Path
 
 import pytest
 from repository import ROOT
+
+import proctor
 
 DOCS = ROOT / "docs"
 PAGES = sorted([ROOT / "README.md", *DOCS.glob("*.md"), *(DOCS / "contributing").glob("*.md")])
@@ -120,7 +123,7 @@ def test_an_output_shows_more_than_an_ellipsis(page: Path) -> None:
                 assert not hidden, f"{page_name(page)} hides what `{command}` prints; show the lines that matter"
 
 
-VERDICT = re.compile(r"(PASSED|FAILED|INCONCLUSIVE|ERROR) {2}\\d|(Worse|Better|No change|No significant difference):")
+VERDICT = re.compile(r"(PASSED|FAILED|INCONCLUSIVE|ERROR) {1,3}\d|(Worse|Better|No change|No significant difference):")
 
 
 @pytest.mark.parametrize("page", WITH_COMMANDS, ids=page_name)
@@ -131,6 +134,20 @@ def test_a_verdict_is_shown_in_full(page: Path) -> None:
             for command, shown in block.commands():
                 cut = [line for line in shown if VERDICT.match(line.strip()) and "…" in line]
                 assert not cut, f"{page_name(page)} hides a part of the verdict of `{command}`: {cut[0]}"
+
+
+def test_no_page_uses_a_former_name() -> None:
+    """A former name still works, with a warning, so the examples alone would not show it."""
+    imports = re.compile("^from proctor import (.+)", re.MULTILINE)
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        names = set(re.findall(r"\bproctor\.([A-Z]\w+)", text))
+        names.update(name for listed in imports.findall(text) for name in re.findall(r"\w+", listed))
+        for name in sorted(names):
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                getattr(proctor, name, None)
+            assert not caught, f"{page_name(page)}: {caught[0].message}"
 
 
 def test_every_link_to_a_file_of_the_repository_leads_somewhere() -> None:

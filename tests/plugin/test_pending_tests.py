@@ -134,6 +134,7 @@ def test_it():
     "a negated comparison": "def test_it(): assert not hallucination.measure(OPEN) > 0.5\n",
     "a mean": "def test_it(): assert not sum([metric.measure(OPEN), 1.0]) / 2 < 0.7\n",
     "is_successful": "def test_it():\n    metric.measure(OPEN)\n    assert metric.is_successful()\n",
+    "success": "def test_it():\n    metric.measure(OPEN)\n    assert metric.success, metric.reason\n",
     "a score of evaluate": "def test_it():\n    [r] = evaluate([OPEN], [metric]).test_results\n"
     "    assert r.metrics_data[0].score >= 0.7\n",
     "a skip after it": "def test_it():\n    assert_test(OPEN, [metric])\n    pytest.skip('later')\n",
@@ -201,6 +202,19 @@ def test_a_test_that_may_fail_or_pass_is_not_held_up(pytester: pytest.Pytester) 
 
     session.assert_outcomes(xfailed=1)
     assert session.ret == pytest.ExitCode.OK
+
+
+@pytest.mark.process
+def test_a_pending_check_in_a_forked_process_is_not_lost(pytester: pytest.Pytester) -> None:
+    body = """
+import multiprocessing
+def check(number): assert_test(OPEN, [metric])
+def test_it():
+    with multiprocessing.get_context("fork").Pool(1) as pool: pool.map(check, [1])
+"""
+    pytester.makepyfile(test_it=HEAD + body)
+
+    pytester.runpytest_subprocess().assert_outcomes(failed=1)
 
 
 SUBTESTS = """

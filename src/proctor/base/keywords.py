@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -105,9 +105,12 @@ class NumberKeyword:
     """A keyword that is a number: a match has the same whole part, and its decimals start with these.
 
     So `1,498` is found in `1498`, `$1,498.54` and `1 498.54`, and not in `11,498` or `14980`; `1,498.5` is found in
-    `1,498.54`; `5.00` is found in `5`. A minus, percent or currency sign must be there too if the keyword has one.
+    `1,498.54`; `5.00` is found in `5`; `12` is not found in `12,000`. A minus, percent or currency sign must be there
+    too if the keyword has one.
     """
 
+    digits: str
+    """The digits and marks as they were written."""
     whole: str
     decimals: str
     negative: bool
@@ -118,7 +121,7 @@ class NumberKeyword:
         return any(self._fits(numbers, match) for match in re.finditer(_NUMBER, numbers))
 
     def _fits(self, numbers: str, match: re.Match[str]) -> bool:
-        if not any(self._means(whole, decimals) for whole, decimals in _meanings(match.group())):
+        if not self._is_start_of(match.group()):
             return False
         before = numbers[max(0, match.start() - 3) : match.start()].rstrip()
         after = numbers[match.end() : match.end() + 2].lstrip()
@@ -127,6 +130,12 @@ class NumberKeyword:
         if not self.sign_of_unit or after.startswith(self.sign_of_unit):
             return True
         return self.sign_of_unit != "%" and self.sign_of_unit in before
+
+    def _is_start_of(self, number: str) -> bool:
+        if "." in self.digits and re.fullmatch(re.escape(self.digits) + ",[0-9]+", number):
+            return True  # the comma makes the points of both separate thousands, as in `1.498` and `1.498,54`
+        meanings = _meanings(number, is_whole=not self.decimals)
+        return any(self._means(whole, decimals) for whole, decimals in meanings)
 
     def _means(self, whole: str, decimals: str) -> bool:
         if whole != self.whole:
@@ -142,7 +151,8 @@ def number_keyword(keyword: str) -> NumberKeyword | None:
     if match is None or not meanings:
         return None
     whole, decimals = meanings[0]
-    return NumberKeyword(whole, decimals, match["sign"] in ("-", "−"), match["before"] or match["after"])
+    negative = match["sign"] in ("-", "−")
+    return NumberKeyword(match["digits"], whole, decimals, negative, match["before"] or match["after"])
 
 
 def find_keywords(
@@ -176,14 +186,20 @@ def _is_phrase_in(phrase: str, words: str, whole_words: bool) -> bool:
     return not (before or after) or re.search(f"{before}{re.escape(phrase)}{after}", words) is not None
 
 
-_NUMBER_GOES_BEFORE = r"(?<![0-9])(?<![0-9][.,'’_])(?<!\.)"
-_NUMBER_GOES_ON = r"(?![0-9])(?![,'’_][0-9]{3}(?![0-9]))"
+_NUMBER_GOES_BEFORE = r"(?<!\d)(?<!\d[.,'’_])(?<!\.)"
+_NUMBER_GOES_ON = r"(?!\d)(?![,'’_]\d{3}(?!\d))"
 """Where a phrase must not begin or end: inside of a number. A decimal part may follow."""
 
 
-def _meanings(digits: str) -> Iterable[tuple[str, str]]:
-    """The numbers that digits with marks may mean. A list such as `1,2,3` is read as its parts."""
-    return readings(digits) or [(run, "") for run in re.findall("[0-9]+", digits)]
+def _meanings(digits: str, *, is_whole: bool) -> Sequence[tuple[str, str]]:
+    """The numbers that digits with marks may mean. A list such as `1,2,3` is read as its parts.
+
+    With `is_whole`, a whole number is searched: it is not the 12 of `12,000`, where the comma may separate thousands.
+    """
+    numbers = readings(digits)
+    if not numbers:
+        return [(run, "") for run in re.findall("[0-9]+", digits)]
+    return numbers[:1] if is_whole and not numbers[0][1] else numbers
 
 
 def searchable_numbers(text: str) -> str:

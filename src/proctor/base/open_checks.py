@@ -3,11 +3,12 @@
 An assertion whose result is pending must not pass, and must not end the test either: what follows it may fail. While
 pytest runs a test, the plugin collects such checks and decides at the end of the test what becomes of it. One process
 runs one test at a time, so the collection belongs to the process, and threads that a test starts record there too.
-Where nothing collects, as in a script, the assertion raises its own error.
+Where nothing collects, as in a script or in a process that a test starts or forks, the assertion raises its own error.
 """
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -41,7 +42,8 @@ class Undecided(Exception):
     """The base of exceptions that say that a result is pending."""
 
 
-_collections: list[list[OpenCheck]] = []
+_collections: list[tuple[int, list[OpenCheck]]] = []
+"""The active collections, each with the process that it belongs to."""
 _lock = threading.Lock()
 
 
@@ -50,21 +52,22 @@ def collect_open_checks() -> Iterator[list[OpenCheck]]:
     """While active, `record_open_check` adds to the list; of several that are active, to the innermost."""
     checks: list[OpenCheck] = []
     with _lock:
-        _collections.append(checks)
+        _collections.append((os.getpid(), checks))
     try:
         yield checks
     finally:
         with _lock:
-            _collections[:] = [other for other in _collections if other is not checks]
+            _collections[:] = [entry for entry in _collections if entry[1] is not checks]
 
 
 def record_open_check(check: OpenCheck) -> bool:
     """Add a check to the running test; False if no test is running, and the caller has to raise."""
     with _lock:
-        if not _collections:
+        process, checks = _collections[-1] if _collections else (0, [])
+        if process != os.getpid():
             return False
-        if check not in _collections[-1]:
-            _collections[-1].append(check)
+        if check not in checks:
+            checks.append(check)
         return True
 
 

@@ -109,6 +109,18 @@ class ProctorMetric(BaseMetric):
     """The fields that a test case must have; `a|b` means either."""
     skipped_without_model: bool = False
     """Whether it was skipped because the user excluded metrics that need a model."""
+    _success: bool | None = None
+
+    @property
+    def success(self) -> bool | None:
+        """Whether the metric passed; None if nothing was measured, it is pending, or there is no threshold."""
+        if isinstance(self.score, PendingScore):
+            self.score.record(sys._getframe(1), only_if_raised=True)
+        return self._success
+
+    @success.setter
+    def success(self, success: bool | None) -> None:
+        self._success = success
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         keywords = _keywords(cls)  # type: ignore[arg-type]  # mypy takes type[Self] for unhashable
