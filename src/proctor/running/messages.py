@@ -334,7 +334,7 @@ def is_encodable(message: Any) -> bool:
 
 
 def _write(message: Any, call: int) -> bytes:
-    written = {"call": call, **_MESSAGE.encode(message)}
+    written = {"message": _MESSAGE.encode(message), "answers": call}
     text = json.dumps(written, separators=(",", ":"), default=to_json, ensure_ascii=False)
     return text.encode("utf-8", "surrogatepass")  # half a character, as models send it, is not an error
 
@@ -359,8 +359,7 @@ def decode_message(data: object, *kinds: type[T], limit: int, call: int = 0) -> 
         written = json.loads(data)
         if _is_deeper(written, MESSAGE_DEPTH):
             raise InvalidMessage(f"a message that is nested more than {MESSAGE_DEPTH} levels deep")
-        number = written.pop("call")
-        message = _MESSAGE.decode(written)
+        number, message = written["answers"], _MESSAGE.decode(written["message"])
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
         raise InvalidMessage(f"not a message: {truncate_middle(one_line(error))}") from None
     if number != call:

@@ -141,7 +141,7 @@ REFUSED: dict[str, tuple[str, Behaviour, str]] = {
     "another message": ("send", lambda number: encode_message(SessionOpened(None), call=number), "instead of"),
     "a wrong type": (
         "send",
-        lambda number: b'{"call": %d, "type": "TurnAnswered", "reply": {"text": 5}}' % number,
+        lambda number: b'{"answers": %d, "message": {"type": "TurnAnswered", "reply": {"text": 5}}}' % number,
         "int instead of text",
     ),
     "a status that is none": ("status", lambda number: b"fine", "not a message"),
