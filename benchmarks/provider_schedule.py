@@ -15,6 +15,7 @@ if its order happens to be a better one.
 from __future__ import annotations
 
 import heapq
+import math
 import random
 from dataclasses import dataclass, replace
 from statistics import NormalDist
@@ -52,6 +53,10 @@ class Setting:
     outage_seconds: float = 0.0
     slow_share: float = 0.0
     slow_seconds: float = 0.0
+    median_seconds: float = MEDIAN_SECONDS
+    spread: float = SPREAD
+    seed: int = 34
+    """Of the order of the cases."""
 
 
 SETTINGS = {
@@ -77,10 +82,11 @@ class CasePlan:
 
 def plan_cases(setting: Setting, cases: int) -> list[CasePlan]:
     """The plan of each case, the same for every run."""
-    shuffle = random.Random(34).shuffle
+    shuffle = random.Random(setting.seed).shuffle
     normal = NormalDist()
     seconds = [
-        min(LONGEST_SECONDS, MEDIAN_SECONDS * 2.718281828 ** (SPREAD * normal.inv_cdf((number + 0.5) / cases)))
+        setting.median_seconds
+        * min(LONGEST_SECONDS / MEDIAN_SECONDS, math.exp(setting.spread * normal.inv_cdf((number + 0.5) / cases)))
         for number in range(cases)
     ]
     shuffle(seconds)

@@ -46,7 +46,7 @@ Suites: TypeAlias = (
 """What can be run: suites, the files that hold them, or cases."""
 
 DEFAULT_STORE = Path(".proctor")
-SETTINGS = ("repeat", "parallel", "timeout", "evaluator_timeout", "retries")
+SETTINGS = ("repeat", "parallel", "timeout", "evaluator_timeout", "retries", "retry_seconds")
 
 
 def load(*paths: str | Path) -> list[Suite]:
@@ -76,6 +76,7 @@ class RunParameters(TypedDict, total=False):
     timeout: float | None
     evaluator_timeout: float | None
     retries: int | None
+    retry_seconds: float | None
     judge: Any
     fast: bool
     maxfail: int | None
@@ -107,8 +108,8 @@ def run(suites: Suites, agent: AgentLike = None, **parameters: Unpack[RunParamet
       decides whether the run passed.
     - `case`, `tag`: only these cases, by id (`*` matches anything) or by tag. `select` is called with a case, and
       returns whether it runs.
-    - `repeat`, `parallel`, `timeout`, `evaluator_timeout`, `retries`: as in the settings of a suite, which they
-      override.
+    - `repeat`, `parallel`, `timeout`, `evaluator_timeout`, `retries`, `retry_seconds`: as in the settings of a suite,
+      which they override.
     - `judge` answers for evaluators that need a model: `"openai:gpt-5-mini"`, `"rules"`, or a mapping with options.
     - `fast` leaves out evaluators that need a model.
     - `maxfail` stops the run after this many trials that did not pass.
@@ -217,6 +218,7 @@ def _request(
                 timeout=parameters.get("timeout"),
                 evaluator_timeout=parameters.get("evaluator_timeout"),
                 retries=parameters.get("retries"),
+                retry_seconds=parameters.get("retry_seconds"),
             ),
             fast=parameters.get("fast", False),
             maxfail=parameters.get("maxfail"),

@@ -34,6 +34,7 @@ KEYS: dict[str, Callable[[str], Any]] = {
     "timeout": float,
     "evaluator_timeout": float,
     "retries": int,
+    "retry_seconds": float,
     "max_reply_bytes": int,
     "judge": str,
     "budget": float,

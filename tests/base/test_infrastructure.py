@@ -298,6 +298,9 @@ def test_how_long_to_wait_is_read_from_the_headers() -> None:
     assert retry_after({"Retry-After": "7"}) == 7
     assert retry_after({"retry-after": "1.5"}) == 1.5
     assert retry_after({"retry-after-ms": "250", "retry-after": "7"}) == 0.25
+    exact = {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "500ms"}
+    assert retry_after({"retry-after": "1", **exact}) == 0.5
+    assert retry_after({"retry-after": "7", **exact}) == 7
     assert 80 < retry_after({"retry-after": date}) <= 90
     assert retry_after({"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "1m30s"}) == 90
     assert retry_after({"x-ratelimit-remaining-requests": "3", "x-ratelimit-reset-requests": "1m30s"}) == 0

@@ -57,7 +57,7 @@ def judge(server: JudgeServer, **options: Any) -> ModelJudge:
     spec = ModelSpec("openai", "gpt-4o", base_url=server.url)
     given: dict[str, Any] = {
         "sampling_endpoint": ProviderEndpoint(spec, for_sampling=True),
-        "rate_limiter": RateLimiter(RateLimits(refusal_pause=0, fault_pause=0)),
+        "rate_limiter": RateLimiter(RateLimits(refusal_pause=0)),
         "backoff": 0.0,
     }
     return ModelJudge(ProviderEndpoint(spec), **(given | options))

@@ -39,6 +39,15 @@ def test_a_missing_key_stops_the_run_after_the_first_few_trials() -> None:
     assert verdict.suites[0].pass_rate is None
 
 
+def test_a_missing_key_is_noticed_early_although_many_trials_may_run_in_parallel() -> None:
+    async def agent(question: str) -> str:
+        return asks_a_model(question)
+
+    run_, _ = run(suite(cases(200)), agent=agent)
+    assert len(run_.summaries) < 25
+    assert run_.note.startswith("OPENAI_API_KEY is not set; the other")
+
+
 def test_repeats_count_as_trials() -> None:
     run_, verdict = run(suite([case("c")], repeat=10, parallel=1), agent=asks_a_model)
     assert (len(run_.summaries), verdict.exit_code) == (3, 4)

@@ -54,13 +54,13 @@ def backwards(count: int) -> Any:
 def test_results_stand_in_the_order_of_the_plan_whatever_finishes_first(stored: bool, tmp_path: Path) -> None:
     heard = Heard()
     found = run(
-        suite(cases(30), parallel=30),
-        agent=backwards(30),
+        suite(cases(20), parallel=20),
+        agent=backwards(20),
         listener=heard,
         store=tmp_path if stored else None,
     )
 
-    ids = [f"case-{number}" for number in range(30)]
+    ids = [f"case-{number}" for number in range(20)]
     assert heard.events[1:-1] == [f"{name} 1" for name in reversed(ids)]
     assert [trial.case.id for trial in found[0].trials] == ids
     assert [trial.case.id for trial in found[0].trials] == ids, "trials can be read twice"

@@ -72,6 +72,15 @@ def test_other_agents_make_another_plan_and_leave_this_one_as_it_is() -> None:
     assert [trial.address for trial in other.trials] == [trial.address for trial in plan.trials]
 
 
+@pytest.mark.parametrize(("parallel", "expected"), [(None, 8), (3, 3), (30, 30)])
+def test_agents_that_start_a_process_for_each_trial_run_eight_at_a_time_unless_told_otherwise(
+    parallel: int | None, expected: int
+) -> None:
+    plan = make_plan([suite(cases(3), parallel=parallel)], RunOptions(), agent="cmd:python -c pass")
+
+    assert [item.max_sessions for item in plan.suites] == [expected]
+
+
 def test_more_trials_in_parallel_on_workers_do_not_run_more_evaluators_in_parallel() -> None:
     plan = make_plan([suite(cases(3), parallel=2)], RunOptions(), agent=echo)
 

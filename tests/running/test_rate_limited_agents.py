@@ -1,8 +1,9 @@
-"""Agents behind a rate limit: every case is measured, with few refusals."""
+"""Agents behind a rate limit or an outage: every case is measured, with few refusals."""
 
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 
 from engine_helpers import cases, run, suite
@@ -63,3 +64,63 @@ def test_waiting_for_the_rate_limit_is_not_the_agents_time() -> None:
     conversation = Case(id="c", turns=tuple(Turn(question, Expected(output=question)) for question in "ab"))
     run_, _ = run(suite([conversation], timeout=1.0), agent=agent, backoff=0.5)
     assert [trial.outcome for trial in run_.summaries] == [Outcome.PASSED]
+
+
+class Unavailable(Exception):
+    status_code = 503
+
+
+class Failing:
+    """Answers some turns, then is down for a while."""
+
+    def __init__(self, answers: int, seconds: float) -> None:
+        self.requests = 0
+        self._answers = answers
+        self._seconds = seconds
+        self._down_until = math.inf
+
+    async def answer(self, question: str) -> str:
+        self.requests += 1
+        if self.requests > self._answers:
+            self._down_until = min(self._down_until, time.monotonic() + self._seconds)
+            if time.monotonic() < self._down_until:
+                raise Unavailable("down")
+        await asyncio.sleep(0.01)
+        return question
+
+
+def test_an_outage_delays_trials_and_leaves_no_errors() -> None:
+    service = Failing(answers=30, seconds=1.0)
+    run_, _ = run(suite(cases(80)), agent=service.answer, backoff=0.1)
+    assert {trial.outcome for trial in run_.summaries} == {Outcome.PASSED}
+    assert service.requests < 80 + 40  # those in flight when it began, and a few that find out when it is over
+    (trouble,) = run_.endpoints
+    assert trouble.down_seconds > 0.5
+    assert "while the provider was down" in trouble.text
+
+
+def test_an_outage_that_does_not_end_is_an_error_after_the_time_that_turns_wait() -> None:
+    service = Failing(answers=10, seconds=60)
+    run_, verdict = run(suite(cases(40), retry_seconds=0.6), agent=service.answer, backoff=0.1)
+    outcomes = [trial.outcome for trial in run_.summaries]
+    assert len(outcomes) == 40
+    assert outcomes.count(Outcome.PASSED) >= 8
+    assert set(outcomes) == {Outcome.PASSED, Outcome.ERROR}
+    assert verdict.exit_code == 4
+    assert any("the service has been down for" in trial.reason for trial in run_.trials)
+
+
+def test_a_suite_that_runs_one_trial_after_another_stays_sequential() -> None:
+    together: list[int] = []
+    running = 0
+
+    async def agent(question: str) -> str:
+        nonlocal running
+        running += 1
+        together.append(running)
+        await asyncio.sleep(0.002)
+        running -= 1
+        return question
+
+    run(suite(cases(30), parallel=1), agent=agent)
+    assert max(together) == 1

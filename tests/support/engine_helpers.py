@@ -104,11 +104,11 @@ async def forgetful_async(question: str) -> str:
     return seen[0].removeprefix("value of ").removesuffix("/0")
 
 
-EVERYBODY = threading.Barrier(64)
+EVERYBODY = threading.Barrier(20)
 
 
 def forgetful_sync(question: str) -> str:
-    """All 64 are inside at once, each with its tool calls before and after they meet."""
+    """Twenty are inside at once, each with its tool calls before and after they meet."""
     look_up_at_once(f"{question}/0")
     EVERYBODY.wait(timeout=60)
     look_up_at_once(f"{question}/1")

@@ -51,6 +51,7 @@ class CommandAgent(BaseAgent):
 
     reads_files = False
     runs_here = False
+    starts_processes = True
 
     def __init__(
         self,

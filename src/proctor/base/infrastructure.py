@@ -27,6 +27,7 @@ import email.utils
 import errno
 import inspect
 import json
+import math
 import os
 import re
 import socket
@@ -220,8 +221,9 @@ def retry_after(headers: Any) -> float:
     """How many seconds a service asks to wait, by the headers of its response; 0 if it does not ask.
 
     `retry-after-ms` and `retry-after` (seconds or a date) come first. Dates are compared with the service's own `date`,
-    if there is one: this system's clock may be wrong. The headers about rate limits say when a limit is
-    reset, and count only for one that is used up.
+    if there is one: this system's clock may be wrong. The headers about rate limits say when a limit is reset, and count
+    only for one that is used up. `retry-after` is in whole seconds, so a reset that it is rounded up from says the same
+    more precisely.
     """
     try:
         values = {str(name).lower(): str(value) for name, value in headers.items()}
@@ -231,14 +233,16 @@ def retry_after(headers: Any) -> float:
         return max(0.0, milliseconds / 1000)
     now = _moment(values.get("date", ""))
     now = time.time() if now is None else now
-    if (text := values.get("retry-after")) is not None:
-        return _seconds(text, now)
     resets = [
         _seconds(values.get(name.replace("remaining", "reset", 1), "") or values.get(_reset_last(name), ""), now)
         for name, value in values.items()
         if "ratelimit" in name and "remaining" in name and _number(value) == 0
     ]
-    return max(resets, default=0.0)
+    reset = max(resets, default=0.0)
+    if (text := values.get("retry-after")) is not None:
+        seconds = _seconds(text, now)
+        return reset if reset and math.ceil(reset) == seconds else seconds
+    return reset
 
 
 def _reset_last(name: str) -> str:

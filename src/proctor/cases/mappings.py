@@ -190,6 +190,7 @@ class SettingsDict(TypedDict, total=False):
     timeout: float
     evaluator_timeout: float
     retries: int
+    retry_seconds: float
     max_reply_bytes: int
 
 

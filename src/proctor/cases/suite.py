@@ -523,6 +523,8 @@ class Settings:
     timeout: float | None = None
     evaluator_timeout: float | None = None
     retries: int | None = None
+    retry_seconds: float | None = None
+    """How long a turn waits in all to be sent again."""
     max_reply_bytes: int | None = None
 
 

@@ -106,6 +106,7 @@ class TestOptions:
     timeout: float | None
     evaluator_timeout: float | None
     retries: int | None
+    retry_for: float | None
     maxfail: int | None
     rate: float | None
     isolate: bool
@@ -138,6 +139,7 @@ class TestOptions:
             timeout=self.timeout,
             evaluator_timeout=self.evaluator_timeout,
             retries=self.retries,
+            retry_seconds=self.retry_for,
         )
 
     def run_options(self, configuration: Configuration) -> RunOptions:
@@ -265,7 +267,7 @@ class TestOptions:
     group=EXECUTION,
     type=click.IntRange(min=1),
     metavar="N",
-    help="Run up to N trials in parallel (default: 8).",
+    help="Run at most N trials in parallel (default: 64). It starts with 20 and follows what the endpoint takes.",
 )
 @option(
     "--timeout", group=EXECUTION, type=Seconds(), metavar="SECONDS", help="Time limit for one trial (default: 300)."
@@ -282,7 +284,14 @@ class TestOptions:
     group=EXECUTION,
     type=click.IntRange(min=0),
     metavar="N",
-    help="Retry transient errors such as a 429 up to N times (default: 2).",
+    help="Retry transient errors such as a 500 up to N times (default: 2).",
+)
+@option(
+    "--retry-for",
+    group=EXECUTION,
+    type=Seconds(),
+    metavar="SECONDS",
+    help="How long a turn waits in all to be sent again, for a rate limit or in an outage (default: 300).",
 )
 @option(
     "--maxfail",

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from proctor.base.rate_limit import NO_LIMITS, RateLimiter
+from proctor.base.rate_limit import NO_LIMITS, EndpointDown, RateLimiter
 from proctor.judging.call_log import SentRequest, format_requests, log_request, waiting
 from proctor.judging.judge import EndpointFailed
 
@@ -45,19 +45,24 @@ async def send_with_retries(
         try:
             return await _send_once(send, limiter, tokens, retry.timeout, sent)
         except EndpointFailed as failure:
-            faults, refusals = faults + (not failure.limited), refusals + failure.limited
+            # What is lost while the endpoint is down uses up no retries: the next request waits until it is back.
+            faults += not failure.limited and not limiter.is_down
+            refusals += failure.limited
             is_last = faults > retry.retries or refusals > MAX_REFUSALS
             if not failure.transient or is_last or _must_wait_too_long(failure):
-                raise _final_failure(failure, faults + refusals, sent) from None
-            if not failure.limited:
-                with waiting():
-                    await asyncio.sleep(backoff(retry.backoff, faults, failure.retry_after))
+                raise _final_failure(failure, len(sent), sent) from None
+            with waiting():
+                await asyncio.sleep(backoff(retry.backoff, max(1, faults + refusals), failure.retry_after))
 
 
 async def _send_once(
     send: Callable[[], Awaitable[T]], limiter: RateLimiter, tokens: int, timeout: float, sent: list[SentRequest]
 ) -> T:
-    with await limiter.acquire(tokens, waiting()) as slot:
+    try:
+        slot = await limiter.acquire(tokens, waiting(), first=bool(sent))
+    except EndpointDown as error:
+        raise EndpointFailed(f"was not asked: {error}") from None
+    with slot:
         request = SentRequest(lambda: slot.in_flight)
         sent.append(request)
         log_request(request)

@@ -103,7 +103,7 @@ def limit_of(request: MutationRequest, plan: Plan) -> int:
 async def _mutate_suites(
     rescore: RescorePlan, request: MutationRequest, options: RunOptions, judges: Judges | None
 ) -> list[SuiteFindings]:
-    parallel = max((item.limits.parallel for item in rescore.plan.suites), default=1)
+    parallel = max((item.limits.fixed_parallel for item in rescore.plan.suites), default=1)
     suites = []
     with Watchdog() as watchdog:
         scorer = MutantScorer(watchdog, parallel, judges)
@@ -356,7 +356,7 @@ class _SuiteMutation:
             return results
         budget, over_budget, judged = self._judges.budget, 0, 0
         cheapest = sorted(remaining, key=lambda at: sum(len(reply.text) for reply in results[at].mutant.replies))
-        width = self._suite.limits.parallel
+        width = self._suite.limits.fixed_parallel
         for some in (cheapest[first : first + width] for first in range(0, len(cheapest), width)):
             verdicts = await asyncio.gather(
                 *(self._score(subjects[at], results[at].mutant.replies, models=True) for at in some)

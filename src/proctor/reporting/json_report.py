@@ -67,6 +67,7 @@ def run_data(run: Run) -> dict[str, Json]:
         "judges": [summary_to_json(judge) | {"cost_usd": _finite(judge.cost_usd)} for judge in run.judges],
         "uncounted": run.unpriced_note,
         **({"masked": run.masked_note} if run.masked_note else {}),
+        **({"endpoints": [to_json(item) for item in run.endpoints]} if run.endpoints else {}),
         "corrections": [to_json(item) for item in calibrations.corrections],
         "stale_calibrations": [to_json(item) for item in calibrations.stale],
         "skipped_files": [{"path": path, "reason": reason} for path, reason in run.skipped_files.items()],

@@ -46,6 +46,37 @@ class RunStatus(enum.StrEnum):
     """Its process ended without storing a status; the run can be resumed."""
 
 
+@dataclass(frozen=True, slots=True)
+class EndpointTrouble:
+    """An endpoint of an agent that refused requests or was down during a run."""
+
+    name: str
+    """Its host, or the name of the agent."""
+    highest: int
+    """The most requests that were in flight at the same time."""
+    refusals: int
+    """Requests that it refused because of its rate limit; they were sent again."""
+    faults: int
+    """Requests that ended with a server error or a broken connection."""
+    down_seconds: float
+    """How long no requests were sent because it was down."""
+
+    @property
+    def text(self) -> str:
+        """`paused 9 s while the provider was down; 43 requests were refused`."""
+        parts = []
+        if self.down_seconds:
+            parts.append(f"paused {self.down_seconds:.0f} s while the provider was down")
+        if self.refusals:
+            parts.append("1 request was refused" if self.refusals == 1 else f"{self.refusals:,} requests were refused")
+        return "; ".join(parts)
+
+    @property
+    def details(self) -> str:
+        """What it took, and what failed."""
+        return f"{self.name}: at most {self.highest:,} in flight, {self.refusals:,} refused, {self.faults:,} failed"
+
+
 @renamed_fields(
     {
         "uncounted": "unpriced_note",
@@ -92,6 +123,8 @@ class Run:
     options: Mapping[str, Json] = field(default_factory=dict)
     store: str | None = None
     """The folder of its store; `None` for a run that is not stored."""
+    endpoints: tuple[EndpointTrouble, ...] = ()
+    """The endpoints of agents that refused requests or were down."""
     judges: Sequence[JudgeSummary] = ()
     """The judges that scored answers, with their calls and cost."""
     unpriced_note: str = ""

@@ -44,14 +44,14 @@ from proctor.base.errors import AgentFailed, UnreadableReply
 from proctor.base.infrastructure import diagnose
 from proctor.base.json_data import Json
 from proctor.base.output_capture import NOTHING_CAPTURED, CapturedOutput
-from proctor.base.rate_limit import RateLimiter, RequestSlot
+from proctor.base.rate_limit import EndpointDown, RateLimiter, RequestSlot
 from proctor.base.threads import exit_if_forked
 from proctor.cases.suite import Case, NamedData, Turn
 from proctor.results.score import Outcome
 from proctor.results.trial import Trial
 from proctor.running.error_locations import user_locations
-from proctor.running.failures import ConversationInvalid, Failure, backoff_seconds, failure_of
-from proctor.running.rate_limit import MAX_REFUSALS, MAX_REFUSED_SECONDS, agent_limiter
+from proctor.running.failures import ConversationInvalid, Failure, SessionLost, failure_of
+from proctor.running.retries import Retries
 from proctor.running.settings import TrialLimits
 from proctor.running.timeouts import Cancelled, TimedOut, Watchdog, run_with_timeout
 from proctor.tracing.capture import collect_spans
@@ -146,8 +146,8 @@ async def converse(
     `limiter` of the agent's endpoint. A turn that is sent again waits for `wait_for_rate` first.
     """
     carry_context_into_pools()
-    retries = _Retries(limits.retries, backoff, wait_for_rate)
-    limiter = limiter or agent_limiter(1, backoff)
+    limiter = limiter or RateLimiter()
+    retries = Retries(limits.retries, limits.retry_seconds, backoff, limiter, wait_for_rate)
     number = trial_number()
     while True:
         started_at, clock = Clock.time(), Clock.perf_counter()
@@ -170,7 +170,7 @@ async def converse(
 def _conversation_result(
     conversation: _Conversation,
     failure: Failure | None,
-    retries: _Retries,
+    retries: Retries,
     user: User,
     times: tuple[float, float],
     spans: tuple[Span, ...],
@@ -189,70 +189,6 @@ def _conversation_result(
         conversation.failed,
         lasting_problem=failure.diagnosis.cause if failure is not None and failure.diagnosis.lasting else "",
     )
-
-
-class _Retries:
-    """How often and how long a conversation may be retried, and a warning for each retry that was needed.
-
-    A service that says when its rate limit allows another request works, so its refusal costs no attempt. What it may
-    cost is time: the agent is called again until the conversation has waited `MAX_REFUSED_SECONDS`.
-    """
-
-    def __init__(self, limit: int, backoff: float, wait_for_rate: Callable[[], Awaitable[None]] | None) -> None:
-        self.attempts = 1
-        self.warnings: list[str] = []
-        self.waited = 0.0
-        """Seconds of pauses, and of waiting for the rate limit after a refusal."""
-        self.refusals = 0
-        self._limit = limit
-        self._faults = 0
-        self._backoff = backoff
-        self._wait_for_rate = wait_for_rate
-
-    def allow(self, failure: Failure) -> bool:
-        """Whether the agent may be called again after a failure."""
-        if not failure.is_transient or not self._limit:
-            return False
-        if self.waited + failure.diagnosis.retry_after > MAX_REFUSED_SECONDS:
-            return False
-        if _names_a_time(failure):
-            return self.refusals < MAX_REFUSALS
-        return self._faults < self._limit
-
-    async def pause(self, failure: Failure, turn: int = 0) -> None:
-        """Wait before the next attempt: as long as the service asked for, or longer each time."""
-        self.refusals += failure.diagnosis.limited
-        self._faults += not _names_a_time(failure)
-        pause = failure.diagnosis.retry_after or backoff_seconds(self._backoff, self.attempts)
-        self.attempts += 1
-        what = f"turn {turn + 1} was sent again" if turn else "the agent was called again"
-        self.warnings.append(f"{what} (attempt {self.attempts}), since {failure.reason}")
-        began = Clock.perf_counter()
-        await asyncio.sleep(pause)
-        if self._wait_for_rate is not None:
-            await self._wait_for_rate()
-        self.waited += Clock.perf_counter() - began
-
-    def summary(self, failure: Failure) -> str:
-        """How often and how long it was tried, as the end of the reason."""
-        if not failure.is_transient:
-            return ""
-        parts = []
-        if self.attempts > 1:
-            parts.append(f"after {self.attempts} attempts")
-        if self.waited >= 1:
-            parts.append(f"{self.waited:.0f} s of waiting")
-        if self._limit and self.waited + failure.diagnosis.retry_after > MAX_REFUSED_SECONDS:
-            asked = failure.diagnosis.retry_after
-            parts.append(
-                f"the service asks to wait {asked:,.0f} s more" if asked else "which is as long as Proctor waits"
-            )
-        return f" ({', '.join(parts)})" if parts else ""
-
-
-def _names_a_time(failure: Failure) -> bool:
-    """Whether the service refused a turn because of its rate limit and said when to come back."""
-    return failure.diagnosis.limited and failure.diagnosis.retry_after > 0
 
 
 async def _attempt(conversation: _Conversation, timeout: float, watchdog: Watchdog) -> Failure | None:
@@ -285,7 +221,7 @@ class _Conversation:
         user: User,
         trial: TrialContext,
         spans: list[Span],
-        retries: _Retries,
+        retries: Retries,
         limiter: RateLimiter,
     ) -> None:
         self.replies: list[Reply] = []
@@ -311,7 +247,7 @@ class _Conversation:
     def release_slot(self) -> None:
         """Give back the slot of a turn that is not over although its time is: the agent refuses to be cancelled."""
         if self._slot is not None:
-            self._slot.close(raised=True)
+            self._slot.close()
 
     @property
     def excluded_seconds(self) -> float:
@@ -362,18 +298,25 @@ class _Conversation:
                 return reply
 
     async def _send(self, session: Session, turn: Turn) -> Reply:
-        began = Clock.perf_counter()
-        self._slot = await self._limiter.acquire(waiting=self._excluded())
+        began, is_retry = Clock.perf_counter(), self._retries.attempts > 1
+        try:
+            self._slot = await self._limiter.acquire(waiting=self._excluded(), first=is_retry or bool(self.replies))
+        except EndpointDown as error:
+            raise ConversationInvalid(self._why_not_sent(error)) from None
         with self._slot as slot:
-            if self._retries.refusals:
+            if is_retry:
                 self._retries.waited += Clock.perf_counter() - began
             try:
-                return await self._send_now(session, turn)
+                reply = await self._send_now(session, turn)
             except Exception as error:
-                diagnosis = diagnose(error)
-                if diagnosis.limited:
-                    slot.limited(diagnosis.retry_after or None)
+                _report(slot, error)
                 raise
+            slot.answered()
+            return reply
+
+    def _why_not_sent(self, error: EndpointDown) -> str:
+        last = self._retries.last_failure
+        return f"not sent: {error}" if last is None else f"{last.reason} (not sent again: {error})"
 
     async def _send_now(self, session: Session, turn: Turn) -> Reply:
         self._open = OpenTurn(self._agent, session, self._case, self._spans)
@@ -421,6 +364,15 @@ class _Conversation:
         if self._breaks_in_a_row >= MAX_BROKEN_TURNS and unsent > 0:
             what = "1 turn was" if unsent == 1 else f"{unsent} turns were"
             self.failures.append(f"{what} not sent, since the session broke {MAX_BROKEN_TURNS} times in a row")
+
+
+def _report(slot: RequestSlot, error: Exception) -> None:
+    """Report to the limiter what a failed turn says about its endpoint."""
+    diagnosis = diagnose(error)
+    if diagnosis.limited:
+        slot.limited(diagnosis.retry_after or None)
+    elif diagnosis.is_transient and not isinstance(error, SessionLost):
+        slot.failed()
 
 
 class OpenTurn:

@@ -31,6 +31,7 @@ from proctor.base.errors import StoreError
 from proctor.base.guard import is_guarded
 from proctor.base.masking import mask
 from proctor.base.output_capture import route_output
+from proctor.base.rate_limit import RateLimits
 from proctor.results.run import Run, RunStatus
 from proctor.results.score import MASKED_TEXT, Outcome, Score
 from proctor.results.trial import Trial
@@ -43,11 +44,11 @@ from proctor.running.conversation import RunStopped
 from proctor.running.cost import RunCosts
 from proctor.running.masked_answers import masked_scores_note
 from proctor.running.plan import Plan, PlannedSuite, PlannedTrial
-from proctor.running.rate_limit import AgentLimiters, RateLimit
+from proctor.running.rate_limit import INITIAL_PARALLEL, AgentLimiters, RateLimit
 from proctor.running.resume import OpenRun
 from proctor.running.reuse import EarlierAnswer
 from proctor.running.scoring import ScoringContext
-from proctor.running.settings import Listener, RunOptions, TrialListener
+from proctor.running.settings import Listener, OutageListener, RunOptions, TrialListener
 from proctor.running.timeouts import Watchdog
 from proctor.running.trial import TrialRunner, internal_error
 from proctor.running.trial_writer import TrialWriter
@@ -70,6 +71,7 @@ class Dispatcher:
             self._waiting.setdefault(trial.suite.source or trial.suite, deque()).append(trial)
         self._running: Counter[PlannedSuite] = Counter()
         self._held: set[PlannedSuite] = set()
+        self._answered: set[PlannedSuite] = set()
         self._freed = asyncio.Event()
 
     async def next(self) -> PlannedTrial | None:
@@ -89,12 +91,22 @@ class Dispatcher:
     def _take(self, trials: deque[PlannedTrial]) -> PlannedTrial | None:
         """The first trial of a queue whose suite may start one; all trials of a suite without arms are alike."""
         for place, trial in enumerate(trials):
-            if trial.suite not in self._held and self._running[trial.suite] < trial.suite.max_sessions:
+            if trial.suite not in self._held and self._running[trial.suite] < self._most(trial.suite):
                 del trials[place]
                 return trial
             if not trial.suite.source:
                 break
         return None
+
+    def _most(self, suite: PlannedSuite) -> int:
+        """How many trials of a suite may run; fewer until one was answered, as all may have the same problem."""
+        return suite.max_sessions if suite in self._answered else min(INITIAL_PARALLEL, suite.max_sessions)
+
+    def answered(self, suite: PlannedSuite) -> None:
+        """Mark that an agent has answered a trial of the suite."""
+        if suite not in self._answered:
+            self._answered.add(suite)
+            self._freed.set()
 
     def finished(self, trial: PlannedTrial) -> None:
         """Mark a trial as finished, so that another one of its suite may start."""
@@ -190,7 +202,8 @@ class Execution:
         self._problems = problems
         self._costs = RunCosts(plan, options, open_run) if asks_models or options.budget_usd is not None else None
         self._watchdog = Watchdog()
-        evaluators_at_once = max((item.limits.parallel for item in plan.suites), default=1)
+        retry_seconds = max((item.limits.retry_seconds for item in plan.suites), default=0.0)
+        evaluators_at_once = max((item.limits.fixed_parallel for item in plan.suites), default=1)
         judges = None if self._costs is None else self._costs.judges
         self._trials = TrialRunner(
             options=options,
@@ -203,7 +216,17 @@ class Execution:
             ),
             files=AttachedFiles(options.read_file),
             rate=None if options.rate is None else RateLimit(options.rate),
-            limiters=AgentLimiters(self._max_tasks, options.backoff),
+            limiters=AgentLimiters(
+                RateLimits(
+                    initial=INITIAL_PARALLEL,
+                    maximum=self._max_tasks,
+                    refusal_pause=options.backoff,
+                    max_pause=retry_seconds,
+                    max_outage=retry_seconds,
+                ),
+                self._on_outage,
+            ),
+            on_answer=lambda suite: self._dispatcher.answered(suite),
             earlier=earlier,
             unavailable=self._unavailable,
             is_stopping=lambda: self._dispatcher.is_closed,
@@ -250,6 +273,7 @@ class Execution:
         self._writer.summaries.sort(key=lambda summary: summary.position)
         run.note = self._note if self._options.keep_secrets or not self._note else mask(self._note)
         run.masked_note = masked_scores_note(self._masked_scores)
+        run.endpoints = self._trials.limiters.troubles()
         run.finished_at = self._began_at + Clock.monotonic() - self._began
         run.interrupted = self._is_interrupted
         run.stopped_by = "" if self._signal is None else self._signal.name
@@ -361,6 +385,10 @@ class Execution:
             agents = dict.fromkeys(item.agent for item in self._plan.suites)
             problems = await stop_agents(agent for agent in agents if agent not in self._unavailable)
             self._note = self._note or "; ".join(problems)
+
+    def _on_outage(self, is_down: bool) -> None:
+        if isinstance(self._listener, OutageListener):
+            self._listener.outage(is_down=is_down)
 
     def _on_write_error(self, error: BaseException) -> None:
         if isinstance(error, StoreError):

@@ -114,7 +114,8 @@ def isolated_plan(plan: Plan) -> Iterator[Plan]:
     theirs.close()
     try:
         yield plan.with_agents(
-            lambda item: IsolatedAgent(item.agent, ours, suites[item.suite.name], item.limits.timeout)
+            lambda item: IsolatedAgent(item.agent, ours, suites[item.suite.name], item.limits.timeout),
+            lambda item: item.limits.fixed_parallel,
         )
     finally:
         ours.close()

@@ -400,7 +400,7 @@ def _plan_suite(
         agent=agent,
         agent_fingerprint=_agent_fingerprint(suite, agent),
         limits=limits,
-        max_sessions=limits.parallel,
+        max_sessions=limits.fixed_parallel if agent.starts_processes else limits.parallel,
         evaluators=resolver.all_evaluators(),
         has_simulated_user=any(case.scenario is not None for case in suite.cases),
         planned=sum(repeat for _, _, repeat in cases),

@@ -3,42 +3,40 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 from proctor.agents.agent import BaseAgent
 from proctor.base.clock import Clock
 from proctor.base.rate_limit import RateLimiter, RateLimits
+from proctor.results.run import EndpointTrouble
 
-MAX_REFUSED_SECONDS = 300.0
-"""How long a conversation waits in all for a service that refuses its turns because of a rate limit."""
-
-
-MAX_REFUSALS = 20
-"""How often it is refused at most."""
-
-
-def agent_limiter(most: int, backoff: float) -> RateLimiter:
-    """A limiter for agents of one endpoint. It does nothing until the endpoint refuses a turn.
-
-    A turn is not one request: agents call models and tools, block and compute. So all turns may start at once, at most
-    `most`, and only a refusal makes them wait: as long as the endpoint asks, or `backoff` seconds, doubled each time.
-    """
-    limits = RateLimits(initial=most, maximum=most, max_pause=MAX_REFUSED_SECONDS, refusal_pause=backoff)
-    return RateLimiter(limits)
+INITIAL_PARALLEL = 20
+"""Turns in flight at the start, and trials of a suite until the first one is answered."""
 
 
 class AgentLimiters:
     """The limiters of a run, one for each endpoint."""
 
-    def __init__(self, most: int, backoff: float) -> None:
-        self._most = most
-        self._backoff = backoff
+    def __init__(self, limits: RateLimits, on_outage: Callable[[bool], None]) -> None:
+        self._limits = limits
+        self._on_outage = on_outage
         self._limiters: dict[str, RateLimiter] = {}
+        self._names: dict[str, str] = {}
 
     def limiter_of(self, agent: BaseAgent) -> RateLimiter:
         endpoint = agent.endpoint or agent.identity
         if endpoint not in self._limiters:
-            self._limiters[endpoint] = agent_limiter(self._most, self._backoff)
+            self._limiters[endpoint] = RateLimiter(self._limits, self._on_outage)
+            self._names[endpoint] = agent.endpoint or agent.name
         return self._limiters[endpoint]
+
+    def troubles(self) -> tuple[EndpointTrouble, ...]:
+        """The endpoints that refused requests or were down."""
+        return tuple(
+            EndpointTrouble(self._names[key], events.highest, events.refusals, events.faults, events.outage_seconds)
+            for key, limiter in self._limiters.items()
+            if (events := limiter.events).refusals or events.outages
+        )
 
 
 class RateLimit:

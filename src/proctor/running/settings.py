@@ -20,8 +20,15 @@ from proctor.results.verdict import RunVerdict
 
 NO_SETTINGS = Settings()
 DEFAULTS = Settings(
-    repeat=1, parallel=8, timeout=300.0, evaluator_timeout=60.0, retries=2, max_reply_bytes=MAX_REPLY_BYTES
+    repeat=1,
+    parallel=64,
+    timeout=300.0,
+    evaluator_timeout=60.0,
+    retries=2,
+    retry_seconds=300.0,
+    max_reply_bytes=MAX_REPLY_BYTES,
 )
+DEFAULT_FIXED_PARALLEL = 8
 DEFAULT_JUDGED_TIMEOUT = 300.0
 """Default timeout of evaluators that use a judge: a model is slow, and may be called more than once."""
 BACKOFF_SECONDS = 0.5
@@ -99,8 +106,12 @@ class TrialLimits:
     timeout: float
     evaluator_timeout: float
     retries: int
+    retry_seconds: float
     agent: AgentSettings = DEFAULT_SETTINGS
     """What code inside a trial may read."""
+    fixed_parallel: int = DEFAULT_FIXED_PARALLEL
+    """How many run in parallel where nothing finds out how many are good, such as processes and custom evaluators:
+    `parallel` if it is set, else fewer than its default."""
     judged_timeout: float = DEFAULT_JUDGED_TIMEOUT
     """The timeout of evaluators that use a judge; waiting for a free judge does not count."""
 
@@ -118,15 +129,17 @@ def limits_for(options: RunOptions, suite: Suite, case: Case | None = None) -> T
             raise UsageError(f"{name} must be a whole number, not {values[name]!r}")
         if values[name] < least:
             raise UsageError(f"{name} must be at least {least}, not {values[name]}")
-    for name in ("timeout", "evaluator_timeout"):
+    for name in ("timeout", "evaluator_timeout", "retry_seconds"):
         if not isinstance(values[name], (int, float)):
             raise UsageError(f"{name} must be a number of seconds, not {values[name]!r}")
         if not values[name] > 0:
             raise UsageError(f"{name} must be more than 0 seconds, not {values[name]:g}")
     is_set = any(source.evaluator_timeout is not None for source in sources[:-1])
+    is_parallel_set = any(source.parallel is not None for source in sources[:-1])
+    fixed_parallel = values["parallel"] if is_parallel_set else DEFAULT_FIXED_PARALLEL
     agent = replace(options.agent, max_reply_bytes=values.pop("max_reply_bytes"))
     judged_timeout = values["evaluator_timeout"] if is_set else DEFAULT_JUDGED_TIMEOUT
-    return TrialLimits(**values, agent=agent, judged_timeout=judged_timeout)
+    return TrialLimits(**values, agent=agent, fixed_parallel=fixed_parallel, judged_timeout=judged_timeout)
 
 
 class Listener(Protocol):
@@ -148,6 +161,13 @@ class TrialListener(Protocol):
     def trial_started(self, case: Case, number: int) -> None:
         """`number` counts the trials of a case from 1."""
         ...
+
+
+@runtime_checkable
+class OutageListener(Protocol):
+    """A listener that is also called when a provider goes down or is back."""
+
+    def outage(self, *, is_down: bool) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from proctor.results.trial import Trial
 from proctor.running.attachments import AttachedFiles
 from proctor.running.conversation import ConversationResult, RunStopped, ScriptedUser, User, converse
 from proctor.running.masked_answers import parts_in_force
-from proctor.running.plan import PlannedTrial
+from proctor.running.plan import PlannedSuite, PlannedTrial
 from proctor.running.rate_limit import AgentLimiters, RateLimit
 from proctor.running.retrieval import with_passages
 from proctor.running.reuse import EarlierAnswer, conversation_result
@@ -49,6 +49,8 @@ class TrialRunner:
     """Finds the stored answer for a trial, if there is one."""
     unavailable: dict[BaseAgent, str]
     """Why an agent could not start."""
+    on_answer: Callable[[PlannedSuite], None]
+    """Called when the agent of a suite has been able to work on a trial."""
     is_stopping: Callable[[], bool]
     """Whether the run is stopping, so that no trial may start."""
     problems: dict[int, str] = field(default_factory=dict)
@@ -60,6 +62,7 @@ class TrialRunner:
             return result_without_answer(planned, Outcome.SKIPPED, reason)
         stored = None if self.earlier is None else self.earlier(planned)
         if stored is not None:
+            self.on_answer(planned.suite)
             return await self._score(planned, conversation_result(stored), reused=True)
         if reason := self._why_user_is_missing(planned):
             return result_without_answer(planned, Outcome.SKIPPED, reason)
@@ -70,6 +73,8 @@ class TrialRunner:
                 answer = await self._converse(planned)
             answer = replace(answer, files_read=opened.digests())
             self.problems[planned.position] = answer.lasting_problem
+            if not answer.lasting_problem:
+                self.on_answer(planned.suite)
             if planned.suite.suite.rerun_tools is not None and answer.outcome is None:
                 answer = await with_rerun_tools(answer, planned.case, planned.suite)
         return await self._score(planned, with_output(answer, output), reused=False)

@@ -70,6 +70,8 @@ class Adapter:
     """The objects that it takes, in words for people, such as `an Agent or a Team`."""
     reports_cost: ClassVar[bool] = False
     """Whether each of its replies contains its cost."""
+    starts_processes: ClassVar[bool] = False
+    """Whether each conversation starts a process of its own."""
 
     def __init__(self, target: Any) -> None:
         self.target = target
@@ -126,6 +128,7 @@ class FrameworkAgent(BaseAgent):
         self.name = name or adapter.agent_name
         self.fingerprint = own_fingerprint or fingerprint(adapter.describe())
         self.reports_cost = adapter.reports_cost
+        self.starts_processes = adapter.starts_processes
 
     def __repr__(self) -> str:
         return f"FrameworkAgent({self.adapter.name}, {self.name})"

@@ -47,6 +47,7 @@ class ClaudeAgentSdk(Adapter):
     modules = ("claude_agent_sdk",)
     takes = "ClaudeAgentOptions"
     reports_cost = True
+    starts_processes = True
 
     def __init__(self, target: Any, client: ClientFactory | None = None) -> None:
         super().__init__(target)

@@ -57,6 +57,7 @@ class HoloDeckAgent(BaseAgent):
         self.backend = backend
         self.name = f"{spec.name} ({backend})"
         self.fingerprint = fingerprint(spec.fingerprint, backend)
+        self.starts_processes = backend == CLAUDE
         self._inner: Agent | None = None
         self._lifetime: asyncio.Task[None] | None = None
         self._stopping: asyncio.Event | None = None

@@ -296,6 +296,13 @@ class LiveTerminal:
             self._cost = (self._cost or 0.0) + usage.cost_usd
         self._printer.print_trial(trial)
 
+    def outage(self, *, is_down: bool) -> None:
+        now = Clock.monotonic()
+        if is_down:
+            self._rest.pause(now)
+        else:
+            self._rest.resume(now)
+
     def workers(self, states: Callable[[], Sequence[WorkerState]]) -> None:
         self._workers = states
 

@@ -212,6 +212,7 @@ def print_summary(screen: Screen, run: Run, verdict: RunVerdict, *, verbose: boo
         for name, picture in distribution_lines(run, unicode=screen.unicode):
             screen.line(f"{name}  {picture}")
     _print_totals(screen, run, verdict)
+    _print_endpoints(screen, run, verbose=verbose)
     screen.line()
     _print_gate(screen, run)
     _print_verdict(screen, run, verdict)
@@ -372,6 +373,14 @@ def _print_totals(screen: Screen, run: Run, verdict: RunVerdict) -> None:
     if run.masked_note:
         screen.line((f"note: {run.masked_note}", "yellow"))
     _print_judges(screen, run)
+
+
+def _print_endpoints(screen: Screen, run: Run, *, verbose: bool) -> None:
+    for endpoint in run.endpoints:
+        name = f"{endpoint.name}: " if len(run.endpoints) > 1 else ""
+        screen.line(f"{name}{endpoint.text}")
+        if verbose:
+            screen.line(f"  {endpoint.details}")
 
 
 def _slowest_trials(run: Run) -> Iterable[TrialSummary]:

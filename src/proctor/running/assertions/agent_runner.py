@@ -200,7 +200,7 @@ class AgentRunner:
     async def run_cases_async(self, cases: Iterable[Case | Mapping[str, Any]]) -> list[AgentRun]:
         """The same as `run_cases`, for code that has an event loop."""
         chosen = [case if isinstance(case, Case) else _case_from_dict(case) for case in cases]
-        slots = asyncio.Semaphore(self._limits.parallel)
+        slots = asyncio.Semaphore(self._limits.fixed_parallel)
         async with AgentRuntime(self.agent, self._limits.timeout) as runtime:
             return list(await asyncio.gather(*(self._run(case, runtime, slots) for case in chosen)))
 

@@ -125,7 +125,7 @@ class BatchAssertion:
         self._evaluators = evaluators
         self._from_trace = from_trace
         self._limits = limits
-        self._slots = asyncio.Semaphore(limits.parallel)
+        self._slots = asyncio.Semaphore(limits.fixed_parallel)
 
     async def check(self, items: Sequence[ApplicationInput], criteria: PassCriteria) -> None:
         """Call and score everything, then decide; raises `EvalAssertionError`.

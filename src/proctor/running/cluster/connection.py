@@ -80,7 +80,7 @@ async def on_workers(plan: Plan, options: ClusterOptions, listener: Listener | N
             numbers = {item: number for number, item in enumerate(plan.suites)}
             yield plan.with_agents(
                 lambda item: ClusterAgent(item.agent, workers, numbers[item], item.limits.timeout),
-                lambda item: item.limits.parallel * count,
+                lambda item: item.limits.fixed_parallel * count,
             )
         finally:
             await workers.close()
@@ -127,7 +127,7 @@ class DaskHost(RemoteHost):
 
 def _workers(plan: Plan, pool: DaskPool, notify: Callable[[str], None]) -> Workers:
     """The workers of a pool that have the agents of a plan."""
-    parallel = [item.limits.parallel for item in plan.suites]
+    parallel = [item.limits.fixed_parallel for item in plan.suites]
     return Workers(pool, parallel, lambda info: _why_incompatible(info, plan), notify)
 
 

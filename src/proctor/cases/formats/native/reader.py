@@ -513,6 +513,7 @@ def read_settings(fields: Fields | None) -> Settings:
         timeout=_seconds(fields, "timeout"),
         evaluator_timeout=_seconds(fields, "evaluator_timeout"),
         retries=fields.integer("retries", least=0),
+        retry_seconds=_seconds(fields, "retry_seconds"),
         max_reply_bytes=fields.integer("max_reply_bytes", least=1),
     )
     fields.report_unknown_keys()

@@ -268,12 +268,15 @@ class SettingsModel(_Model):
     """How the suite is run; the command line overrides it."""
 
     repeat: int | None = Field(default=None, ge=1, description="Trials per case (1).")
-    parallel: int | None = Field(default=None, ge=1, description="Trials that run at the same time (8).")
+    parallel: int | None = Field(default=None, ge=1, description="The most trials that run at the same time (64).")
     timeout: float | None = Field(default=None, gt=0, description="Time limit for a trial, in seconds (300).")
     evaluator_timeout: float | None = Field(
         default=None, gt=0, description="Time limit for an evaluator, in seconds (60; 300 with a judge)."
     )
     retries: int | None = Field(default=None, ge=0, description="Retries after a transient error (2).")
+    retry_seconds: float | None = Field(
+        default=None, gt=0, description="How long a turn waits in all to be sent again, in seconds (300)."
+    )
     max_reply_bytes: int | None = Field(default=None, ge=1, description="A longer answer fails the trial (10 MB).")
 
 
