@@ -263,7 +263,11 @@ def _peer(name: str, kind: str) -> Tool:
 
 
 def _promptfoo(kind: str) -> Tool:
-    """promptfoo with its own client: 4 cases at a time; tuned, 32 with more retries, also after a 5xx."""
+    """promptfoo with its own client: 4 cases at a time; tuned, 32 with more retries, also after a 5xx.
+
+    Its waits double, so with more retries the first has to be shorter than the default of 5 s. After a 429 without a
+    header it waits for a minute, which no option changes.
+    """
     tuned = kind == "tuned"
 
     def command(job: Job) -> list[str]:
@@ -291,7 +295,7 @@ def _promptfoo(kind: str) -> Tool:
             for item in results
         }
 
-    more = {"PROMPTFOO_RETRY_5XX": "true"} if tuned else {}
+    more = {"PROMPTFOO_RETRY_5XX": "true", "PROMPTFOO_REQUEST_BACKOFF_MS": "1000"} if tuned else {}
     return Tool(f"{PROMPTFOO}-tuned" if tuned else PROMPTFOO, command, outcomes, QUIET_PROMPTFOO | more)
 
 

@@ -33,7 +33,13 @@ from provider_schedule import (
 
 MODEL = "loopback-agent"
 NUMBER = re.compile(r"Question (\d+):")
-REASONS = {200: "OK", 404: "Not Found", 429: "Too Many Requests", 500: "Server Error", 503: "Service Unavailable"}
+REASONS = {
+    200: "OK",
+    404: "Not Found",
+    429: "Too Many Requests",
+    500: "Internal Server Error",
+    503: "Service Unavailable",
+}
 
 
 @dataclass(slots=True)
