@@ -303,6 +303,7 @@ TOOLS = {
     tool.name: tool
     for tool in (
         proctor_tool("proctor"),
+        proctor_tool("proctor-tuned", "--hedge", suite={"settings": {"side_effects": False}}),
         Tool("bare", _bare, _written_outcomes),
         *(_peer(name, kind) for name in PEERS for kind in KINDS),
         *(_promptfoo(kind) for kind in KINDS),
