@@ -2,10 +2,11 @@
 
     python benchmarks/provider.py --tool proctor --setting outage --cases 100 --runs 1    # a quick look
     python benchmarks/provider.py --tool proctor                        # Proctor in all settings, three runs per cell
-    python benchmarks/provider.py                                       # all tools
+    python benchmarks/provider.py --results results.jsonl               # all tools; continues what it began before
     python benchmarks/provider.py --tool proctor -- -j 20 --retries 5   # with options for `proctor test`
 
-`--tool` and `--setting` may be repeated. The provider (`provider_server.py`) is an asyncio server in its own process.
+`--tool` and `--setting` may be repeated. `provider_variants.py` has other ways to run Proctor: with a judge, in
+threads, on workers. The provider (`provider_server.py`) is an asyncio server in its own process.
 Latency belongs to the case, not to the request, so a refused request gains nothing. `provider_schedule.py` has the five
 settings, and says how the ideal time is computed: a client that knows everything sends the cases in the order of the
 file, each as soon as the provider accepts it. The agent is the plain openai client without retries of its own.
@@ -30,11 +31,12 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 from environments import HERE, environment_with, node_peer
 from measuring import clean_environment
@@ -43,7 +45,8 @@ from provider_schedule import SETTINGS, Setting, ideal_seconds, is_right, minimu
 from provider_server import MODEL
 
 DRIVERS = HERE / "drivers"
-LIMIT_SECONDS = 300.0
+LIMIT_SECONDS = 900.0
+"""Longer than the slowest: one case after another, 400 of them take six minutes where some take 20 s."""
 KINDS = ("default", "tuned")
 
 
@@ -65,6 +68,10 @@ class Tool:
     command: Callable[[Job], list[str]]
     outcomes: Callable[[Job], dict[int, str]]
     environment: Mapping[str, str] = field(default_factory=dict)
+    judged: bool = False
+    """Whether a model of the same provider judges each answer, so that the ideal counts these requests too."""
+    preparation: Callable[[Job], list[str]] | None = None
+    """A command that runs before, against a generous provider; it is not measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +85,7 @@ class Measurement:
     ideal: float
     start: float
     requests: int
+    """Of the agent and of judges."""
     minimum: int
     judge_requests: int
     errors: int
@@ -96,47 +104,55 @@ class Measurement:
 
 def measure(tool: Tool, setting: Setting, cases: int, options: Sequence[str] = ()) -> Measurement:
     """Run a tool once against a fresh provider."""
-    with tempfile.TemporaryDirectory(prefix="provider-") as name, running_provider(setting, cases) as address:
+    with tempfile.TemporaryDirectory(prefix="provider-") as name:
         job = Job(Path(name), cases, setting, options)
         write_cases(job.folder, cases)
-        command = tool.command(job)
-        environment = clean_environment(
-            OPENAI_BASE_URL=f"{address}/v1",
-            OPENAI_API_KEY="loopback",
-            PYTHONPATH=str(DRIVERS),
-            NO_PROXY="127.0.0.1",
-            PROMPTFOO_CONFIG_DIR=str(job.folder / "promptfoo-store"),
-            **tool.environment,
-        )
-        begin = time.monotonic()
-        with (job.folder / "output.txt").open("w") as output:
-            process = subprocess.Popen(
-                command, cwd=job.folder, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output
-            )
-            cpu = _wait(process)
-        end = time.monotonic()
-        log = json.loads(urllib.request.urlopen(f"{address}/log").read())
+        if tool.preparation is not None:
+            with running_provider(SETTINGS["generous"], cases) as address:
+                _run(tool.preparation(job), tool, job, address)
+        with running_provider(setting, cases) as address:
+            command = tool.command(job)  # makes the tool's environment when it is used for the first time
+            begin = time.monotonic()
+            cpu = _run(command, tool, job, address)
+            end = time.monotonic()
+            log = json.loads(urllib.request.urlopen(f"{address}/log").read())
         outcomes = _outcomes(tool, job)
         if not log["requests"]:
             sys.exit(f"{tool.name} sent no request:\n{(job.folder / 'output.txt').read_text()[-3000:]}")
-    models = Counter(entry["model"] == MODEL for entry in log["requests"])
     expected = {number: "passed" if is_right(number) else "failed" for number in range(cases)}
     results = {number: outcomes.get(number, "error") for number in range(cases)}
     return Measurement(
-        tool.name,
-        setting.name,
-        cases,
-        end - log["started_at"],
-        ideal_seconds(setting, cases),
-        log["started_at"] - begin,
-        models[True],
-        minimum_requests(setting, cases),
-        models[False],
-        sum(result == "error" for result in results.values()),
-        sum(result not in ("error", expected[number]) for number, result in results.items()),
-        cpu,
-        f"ended after {LIMIT_SECONDS:g} s" if end - begin > LIMIT_SECONDS else "" if outcomes else "no results",
+        tool=" ".join([tool.name, *options]),
+        setting=setting.name,
+        cases=cases,
+        seconds=end - log["started_at"],
+        ideal=ideal_seconds(setting, cases, judged=tool.judged),
+        start=log["started_at"] - begin,
+        requests=len(log["requests"]),
+        minimum=minimum_requests(setting, cases, judged=tool.judged),
+        judge_requests=sum(entry["model"] != MODEL for entry in log["requests"]),
+        errors=sum(result == "error" for result in results.values()),
+        wrong=sum(result not in ("error", expected[number]) for number, result in results.items()),
+        cpu=cpu,
+        note=f"ended after {LIMIT_SECONDS:g} s" if end - begin > LIMIT_SECONDS else "" if outcomes else "no results",
     )
+
+
+def _run(command: Sequence[str], tool: Tool, job: Job, address: str) -> float:
+    """Run a command of a tool in the folder of the job, at most `LIMIT_SECONDS`; returns its CPU seconds."""
+    environment = clean_environment(
+        OPENAI_BASE_URL=f"{address}/v1",
+        OPENAI_API_KEY="loopback",
+        PYTHONPATH=str(DRIVERS),
+        NO_PROXY="127.0.0.1",
+        PROMPTFOO_CONFIG_DIR=str(job.folder / "promptfoo-store"),
+        **tool.environment,
+    )
+    with (job.folder / "output.txt").open("w") as output:
+        process = subprocess.Popen(
+            command, cwd=job.folder, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output
+        )
+        return _wait(process)
 
 
 def _wait(process: subprocess.Popen[bytes]) -> float:
@@ -182,26 +198,33 @@ def running_provider(setting: Setting, cases: int) -> Iterator[str]:
 # Proctor
 
 
-def _proctor(*options: str, agent: str = "answer", evaluators: Sequence[object] = ("ExactMatch",)) -> Tool:
-    """Proctor with these options, after which come those of the command line."""
+OUR_PROGRAM = Path(sys.executable).with_name("proctor")
+
+
+def proctor_tool(
+    name: str,
+    *options: str,
+    agent: str = "provider_agent.py:answer",
+    suite: Mapping[str, object] = MappingProxyType({}),
+    program: Callable[[], Path] = lambda: OUR_PROGRAM,
+    **more: Any,
+) -> Tool:
+    """Proctor with these options, after which come those of the command line, and with more keys of the suite."""
 
     def command(job: Job) -> list[str]:
-        head = {
-            "name": "provider",
-            "agent": f"{DRIVERS / 'provider_agent.py'}:{agent}",
-            "evaluators": list(evaluators),
-        }
+        head = {"name": "provider", "agent": str(DRIVERS / agent), "evaluators": ["ExactMatch"], **suite}
         rows = json.loads((job.folder / "cases.json").read_text())
-        suite = "".join(json.dumps(row) + "\n" for row in [{"suite": head}, *rows])
-        (job.folder / "suite.jsonl").write_text(suite, encoding="utf-8")
-        program = str(Path(sys.executable).with_name("proctor"))
-        return [program, "test", "suite.jsonl", "--json", "report.json", *options, *job.options]
+        lines = "".join(json.dumps(row) + "\n" for row in [{"suite": head}, *rows])
+        (job.folder / "suite.jsonl").write_text(lines, encoding="utf-8")
+        return [str(program()), "test", "suite.jsonl", "--json", "report.json", *options, *job.options]
 
-    def outcomes(job: Job) -> dict[int, str]:
-        report = json.loads((job.folder / "report.json").read_text())
-        return {int(trial["case"]["id"]): trial["outcome"] for trial in report["trials"]}
+    return Tool(name, command, _reported_outcomes, **more)
 
-    return Tool("proctor", command, outcomes)
+
+def _reported_outcomes(job: Job) -> dict[int, str]:
+    """The outcomes of Proctor's report."""
+    report = json.loads((job.folder / "report.json").read_text())
+    return {int(trial["case"]["id"]): trial["outcome"] for trial in report["trials"]}
 
 
 # The loop that knows everything
@@ -240,7 +263,11 @@ def _peer(name: str, kind: str) -> Tool:
 
 
 def _promptfoo(kind: str) -> Tool:
-    """promptfoo with its own client: 4 cases at a time; tuned, 32 with more retries, also after a 5xx."""
+    """promptfoo with its own client: 4 cases at a time; tuned, 32 with more retries, also after a 5xx.
+
+    Its waits double, so with more retries the first has to be shorter than the default of 5 s. After a 429 without a
+    header it waits for a minute, which no option changes.
+    """
     tuned = kind == "tuned"
 
     def command(job: Job) -> list[str]:
@@ -268,14 +295,15 @@ def _promptfoo(kind: str) -> Tool:
             for item in results
         }
 
-    more = {"PROMPTFOO_RETRY_5XX": "true"} if tuned else {}
+    more = {"PROMPTFOO_RETRY_5XX": "true", "PROMPTFOO_REQUEST_BACKOFF_MS": "1000"} if tuned else {}
     return Tool(f"{PROMPTFOO}-tuned" if tuned else PROMPTFOO, command, outcomes, QUIET_PROMPTFOO | more)
 
 
 TOOLS = {
     tool.name: tool
     for tool in (
-        _proctor(),
+        proctor_tool("proctor"),
+        proctor_tool("proctor-tuned", "--hedge", suite={"settings": {"side_effects": False}}),
         Tool("bare", _bare, _written_outcomes),
         *(_peer(name, kind) for name in PEERS for kind in KINDS),
         *(_promptfoo(kind) for kind in KINDS),
@@ -322,25 +350,34 @@ def _spread(values: Sequence[float], form: str) -> str:
     return middle if low == high else f"{middle} ({low}–{high})"
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description="Proctor and other tools against a loopback provider.")
-    parser.add_argument("--tool", action="append", choices=TOOLS, help="default: all")
+def run_benchmark(tools: Mapping[str, Tool], description: str) -> None:
+    """The command line of the benchmark, with these tools."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--tool", action="append", choices=tools, help="default: all")
     parser.add_argument("--setting", action="append", choices=SETTINGS, help="default: all")
     parser.add_argument("--cases", type=int, default=400)
     parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--results", type=Path, metavar="FILE", help="append every measurement to FILE (JSON Lines)")
+    parser.add_argument(
+        "--results", type=Path, metavar="FILE", help="append to FILE (JSON Lines); measure only what is missing there"
+    )
     parser.add_argument("--table", type=Path, metavar="FILE", help="measure nothing; print the table of these results")
     parser.add_argument("options", nargs="*", metavar="-- OPTION", help="further options for `proctor test`")
     arguments = parser.parse_args()
     if arguments.table:
-        lines = arguments.table.read_text(encoding="utf-8").splitlines()
-        print(table([Measurement(**json.loads(line)) for line in lines]))
+        print(table([item for item in read_results(arguments.table) if item.cases == arguments.cases]))
         return
-    measurements = []
+    chosen = [tools[name] for name in arguments.tool or tools]
+    earlier = [item for item in read_results(arguments.results) if item.cases == arguments.cases]
+    measurements: list[Measurement] = []
     for setting in arguments.setting or SETTINGS:
-        for _ in range(arguments.runs):
-            for name in arguments.tool or TOOLS:
-                result = measure(TOOLS[name], SETTINGS[setting], arguments.cases, arguments.options)
+        for number in range(arguments.runs):
+            for tool in chosen:
+                name = " ".join([tool.name, *arguments.options])
+                stored = [item for item in earlier if (item.setting, item.tool) == (setting, name)]
+                if number < len(stored):
+                    measurements.append(stored[number])
+                    continue
+                result = measure(tool, SETTINGS[setting], arguments.cases, arguments.options)
                 measurements.append(result)
                 print(_line(result), file=sys.stderr, flush=True)
                 if arguments.results:
@@ -351,6 +388,13 @@ def main() -> None:
     print(table(measurements))
 
 
+def read_results(file: Path | None) -> list[Measurement]:
+    """The measurements in a file, if it exists."""
+    if file is None or not file.exists():
+        return []
+    return [Measurement(**json.loads(line)) for line in file.read_text(encoding="utf-8").splitlines()]
+
+
 def _line(result: Measurement) -> str:
     return (
         f"{result.setting}, {result.tool}: {result.seconds:.1f} s, {result.time_ratio:.2f} x ideal, "
@@ -359,4 +403,4 @@ def _line(result: Measurement) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    run_benchmark(TOOLS, "Proctor and other tools against a loopback provider.")

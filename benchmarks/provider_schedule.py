@@ -10,6 +10,10 @@ that client (`ideal_seconds`): a heap has the times at which the provider's plac
 place is free, the rate limit has a token for it and the provider is not down. Sorting the slow cases first would be
 faster still, but needs latencies that nobody knows in advance. A tool can therefore be a little faster than the ideal
 if its order happens to be a better one.
+
+If each answer is also judged by a model of the same provider, the ideal client sends the cases first and then the judge
+requests, each when its answer is there: what has the most left to do goes first. A judge request takes as long as its
+case.
 """
 
 from __future__ import annotations
@@ -105,21 +109,22 @@ def outage_start(setting: Setting, cases: int) -> float:
     return starts[round(0.6 * cases)]
 
 
-def ideal_seconds(setting: Setting, cases: int) -> float:
-    """The time in which a client that knows everything gets all answers."""
-    return _simulate(setting, cases, outage_start(setting, cases))[1]
+def ideal_seconds(setting: Setting, cases: int, *, judged: bool = False) -> float:
+    """The time in which a client that knows everything gets all answers, and has them judged."""
+    return _simulate(setting, cases, outage_start(setting, cases), judged=judged)[1]
 
 
-def minimum_requests(setting: Setting, cases: int) -> int:
-    """One request for each case, and another one after each fault."""
-    return cases + sum(plan.is_faulty for plan in plan_cases(setting, cases))
+def minimum_requests(setting: Setting, cases: int, *, judged: bool = False) -> int:
+    """One request for each case, another one after each fault, and one for each answer that is judged."""
+    return (2 if judged else 1) * cases + sum(plan.is_faulty for plan in plan_cases(setting, cases))
 
 
-def _simulate(setting: Setting, cases: int, down_from: float) -> tuple[list[float], float]:
-    """When the ideal client sends each case, and when it has the last answer."""
+def _simulate(setting: Setting, cases: int, down_from: float, *, judged: bool = False) -> tuple[list[float], float]:
+    """When the ideal client sends each case, and when it has the last answer or verdict."""
     free = [0.0] * setting.places
     starts: list[float] = []
-    end, sent = 0.0, 0
+    answers: list[tuple[float, float]] = []
+    sent = 0
 
     def accepted_at(earliest: float) -> float:
         nonlocal sent
@@ -134,8 +139,10 @@ def _simulate(setting: Setting, cases: int, down_from: float) -> tuple[list[floa
             time = accepted_at(time + FAULT_SECONDS)
         time += setting.slow_seconds if plan.is_slow else plan.seconds
         heapq.heappush(free, time)
-        end = max(end, time)
-    return starts, end
+        answers.append((time, plan.seconds))
+    for answered_at, seconds in sorted(answers) if judged else ():
+        heapq.heappush(free, accepted_at(max(heapq.heappop(free), answered_at)) + seconds)
+    return starts, max(free)
 
 
 def question(number: int) -> str:

@@ -33,7 +33,13 @@ from provider_schedule import (
 
 MODEL = "loopback-agent"
 NUMBER = re.compile(r"Question (\d+):")
-REASONS = {200: "OK", 404: "Not Found", 429: "Too Many Requests", 500: "Server Error", 503: "Service Unavailable"}
+REASONS = {
+    200: "OK",
+    404: "Not Found",
+    429: "Too Many Requests",
+    500: "Internal Server Error",
+    503: "Service Unavailable",
+}
 
 
 @dataclass(slots=True)
@@ -165,8 +171,9 @@ class Provider:
 
 
 def _judgement(document: dict[str, object]) -> str:
-    """The reply of a judge: whether the answer it is shown is the right one."""
-    return json.dumps({"verdict": "no" if "I do not know." in json.dumps(document["messages"]) else "yes"})
+    """The reply of a judge: whether the answer in its prompt is the right one."""
+    is_wrong = "I do not know." in json.dumps(document["messages"])
+    return json.dumps({"reason": "It is the answer.", "verdict": "no" if is_wrong else "yes"})
 
 
 def _completion(text: str, entry: Entry) -> dict[str, object]:

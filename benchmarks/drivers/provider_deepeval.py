@@ -1,8 +1,8 @@
 """DeepEval against the loopback provider, with a metric that needs no model. Argument: default or tuned.
 
 DeepEval takes answers: its quick start calls the agent in a loop, one case after another. Tuned, 20 cases run at a time
-(its own limit for metrics), and the openai client retries five times, since DeepEval retries only its judge. A case
-whose agent raised has no answer and is an error.
+(its own limit for metrics), and the openai client retries eight times, since DeepEval retries only its judge. With five
+retries, some cases give up before the outage is over. A case whose agent raised has no answer and is an error.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ async def ask_all(rows: list[dict[str, str]], at_once: int) -> list[LLMTestCase]
 def main(kind: str) -> None:
     rows = json.loads(Path("cases.json").read_text(encoding="utf-8"))
     if kind == "tuned":
-        provider_agent._client = AsyncOpenAI(max_retries=5)
+        provider_agent._client = AsyncOpenAI(max_retries=8)
     outcomes = {row["id"]: "error" for row in rows}
     tests = asyncio.run(ask_all(rows, 20 if kind == "tuned" else 1))
     result = evaluate(

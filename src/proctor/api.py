@@ -82,6 +82,7 @@ class RunParameters(TypedDict, total=False):
     maxfail: int | None
     budget: float | None
     rate: float | None
+    hedge: bool
     isolate: bool
     store: str | Path | bool | None
     resume: bool
@@ -115,6 +116,8 @@ def run(suites: Suites, agent: AgentLike = None, **parameters: Unpack[RunParamet
     - `maxfail` stops the run after this many trials that did not pass.
     - `budget` limits the cost of agents and judges together, in US dollars; when it is spent, no more trials start.
     - `rate` limits the turns per second to each endpoint.
+    - `hedge` asks again if an answer takes much longer than others, and takes the first answer. The suites have to say
+      that their agents have no side effects: `settings={"side_effects": False}`.
     - `isolate` runs every trial in its own process.
     - `store` is where results are stored: a folder, or `True` for `.proctor`. By default they stay in memory.
     - `resume` continues the latest run of the same suites in the `store` that was interrupted.
@@ -225,6 +228,7 @@ def _request(
             judge=parameters.get("judge"),
             budget_usd=parameters.get("budget"),
             rate=parameters.get("rate"),
+            hedge=parameters.get("hedge", False),
             isolate=parameters.get("isolate", False),
             keep_secrets=parameters.get("keep_secrets", False),
             live_output=_shows_output(parameters.get("capture")),

@@ -36,6 +36,7 @@ KEYS: dict[str, Callable[[str], Any]] = {
     "retries": int,
     "retry_seconds": float,
     "max_reply_bytes": int,
+    "side_effects": bool,
     "judge": str,
     "budget": float,
     "keep_secrets": bool,

@@ -30,6 +30,7 @@ def document(run: object) -> dict:
     [
         small_run(),
         make_run([]),
+        make_run([trial("a")], hedging_note="hedged 1 of 40 trials: 1 answered sooner; 1 more request"),
         make_run([trial("a")], interrupted=True, finished_at=None, store=None, options={"repeat": 3}),
     ],
 )

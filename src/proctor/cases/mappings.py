@@ -192,6 +192,7 @@ class SettingsDict(TypedDict, total=False):
     retries: int
     retry_seconds: float
     max_reply_bytes: int
+    side_effects: bool
 
 
 class _WaiverParts(TypedDict):

@@ -526,6 +526,8 @@ class Settings:
     retry_seconds: float | None = None
     """How long a turn waits in all to be sent again."""
     max_reply_bytes: int | None = None
+    side_effects: bool | None = None
+    """Whether asking the agent changes anything outside of the conversation. If it does not, it may be asked twice."""
 
 
 @dataclass(frozen=True, slots=True)

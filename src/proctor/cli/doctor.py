@@ -195,7 +195,9 @@ def _value_text(value: Any) -> str:
 
 
 def _setting_text(name: str, value: float) -> str:
-    """A setting as people read it: `10 MB`, `300 s`, `8`."""
+    """A setting as people read it: `10 MB`, `300 s`, `8`, `true`."""
+    if isinstance(value, bool):
+        return str(value).lower()
     if name.endswith("_bytes"):
         return size_text(int(value))
     number = f"{value:,.0f}" if value == round(value) else f"{value:g}"

@@ -109,6 +109,7 @@ class TestOptions:
     retry_for: float | None
     maxfail: int | None
     rate: float | None
+    hedge: bool
     isolate: bool
     no_capture: bool
     workers: int | None
@@ -154,6 +155,7 @@ class TestOptions:
             arm_venv=self.arm_venv,
             live_output=self.no_capture,
             rate=self.rate,
+            hedge=self.hedge,
             cluster=self._cluster(configuration),
         )
 
@@ -306,6 +308,13 @@ class TestOptions:
     type=PerSecond(),
     metavar="N",
     help="Send at most N turns per second to each endpoint (default: no limit).",
+)
+@option(
+    "--hedge",
+    group=EXECUTION,
+    is_flag=True,
+    help="Ask again if an answer takes much longer than others, for at most 5 % of the trials, and take the first "
+    "answer. For agents without side effects (settings: {side_effects: false}).",
 )
 @option(
     "--isolate",

@@ -68,6 +68,7 @@ def run_data(run: Run) -> dict[str, Json]:
         "uncounted": run.unpriced_note,
         **({"masked": run.masked_note} if run.masked_note else {}),
         **({"endpoints": [to_json(item) for item in run.endpoints]} if run.endpoints else {}),
+        **({"hedging": run.hedging_note} if run.hedging_note else {}),
         "corrections": [to_json(item) for item in calibrations.corrections],
         "stale_calibrations": [to_json(item) for item in calibrations.stale],
         "skipped_files": [{"path": path, "reason": reason} for path, reason in run.skipped_files.items()],

@@ -131,6 +131,8 @@ class Run:
     """A note on calls that the budget does not include, because their cost is not known."""
     masked_note: str = ""
     """How many scores depend on text in which secrets are masked, if answers were scored again."""
+    hedging_note: str = ""
+    """How many trials were asked twice because the answer was late, and what that gained."""
     name: str = ""
     """The name that the user gave the run."""
     git: GitState | None = None

@@ -49,6 +49,7 @@ from proctor.base.threads import exit_if_forked
 from proctor.cases.suite import Case, NamedData, Turn
 from proctor.results.score import Outcome
 from proctor.results.trial import Trial
+from proctor.running.answer_times import SentTurn
 from proctor.running.error_locations import user_locations
 from proctor.running.failures import ConversationInvalid, Failure, SessionLost, failure_of
 from proctor.running.retries import Retries
@@ -139,11 +140,13 @@ async def converse(
     new_user: Callable[[], User],
     limiter: RateLimiter | None = None,
     wait_for_rate: Callable[[], Awaitable[None]] | None = None,
+    sent: SentTurn | None = None,
 ) -> ConversationResult:
     """Hold the conversation of `case`. Transient failures are retried, and a warning of the result says so.
 
     If the case continues after failed turns, a failed turn is not retried: the next one is sent. Turns wait for the
-    `limiter` of the agent's endpoint. A turn that is sent again waits for `wait_for_rate` first.
+    `limiter` of the agent's endpoint. A turn that is sent again waits for `wait_for_rate` first. `sent`
+    follows the turn that the agent has now.
     """
     carry_context_into_pools()
     limiter = limiter or RateLimiter()
@@ -154,7 +157,7 @@ async def converse(
         user = new_user()
         trial = TrialContext(number, limits.agent, ToolMocks(case.mocks) if case.mocks else None)
         with collect_spans() as trace:
-            conversation = _Conversation(agent, case, user, trial, trace.spans, retries, limiter)
+            conversation = _Conversation(agent, case, user, trial, trace.spans, retries, limiter, sent or SentTurn())
             try:
                 failure = await _attempt(conversation, limits.timeout, watchdog)
             finally:
@@ -223,6 +226,7 @@ class _Conversation:
         spans: list[Span],
         retries: Retries,
         limiter: RateLimiter,
+        sent: SentTurn,
     ) -> None:
         self.replies: list[Reply] = []
         self.warnings: list[str] = []
@@ -236,6 +240,7 @@ class _Conversation:
         self._spans = spans
         self._retries = retries
         self._limiter = limiter
+        self._sent = sent
         self._continues_after_failure = case.continue_after_failed_turn
         self._paused = 0.0
         self._pause_began: float | None = None
@@ -320,8 +325,10 @@ class _Conversation:
 
     async def _send_now(self, session: Session, turn: Turn) -> Reply:
         self._open = OpenTurn(self._agent, session, self._case, self._spans)
+        self._sent.usage = self._open.known_usage
         try:
-            reply = await send_turn(self._open, turn)
+            with self._sent.timed(self.trial):
+                reply = await send_turn(self._open, turn)
         except ReplyTooLarge as error:
             self.replies.append(Reply(error.head, duration_ms=self._open.duration_ms))
             self._open = None
@@ -433,16 +440,22 @@ class OpenTurn:
         calls = tuple(answer.tool_calls) or recorded_calls
         if not calls and not self._reports_all_tool_calls:
             calls = tool_calls_of(spans)
-        used = answer.usage if answer.usage is not None else recorder.usage
-        usage = _normalize_usage(used) if used is not None else usage_of(spans) if spans else None
         return replace(
             answer,
             tool_calls=calls,
-            usage=_with_estimated_cost(usage, self._agent),
+            usage=self.known_usage() if answer.usage is None else self._priced(_normalize_usage(answer.usage)),
             outputs=tuple(answer.outputs or recorder.outputs),
             raw=None,
             hidden_calls=answer.hidden_calls or self._hidden_calls(answer, spans),
         )
+
+    def known_usage(self) -> Usage | None:
+        """The tokens that are known without an answer: from the recorder, else from the trace."""
+        recorded, spans = self.recorder.usage, self.spans
+        return self._priced(_normalize_usage(recorded) if recorded is not None else usage_of(spans) if spans else None)
+
+    def _priced(self, usage: Usage | None) -> Usage | None:
+        return _with_estimated_cost(usage, self._agent)
 
     def _hidden_calls(self, answer: Reply, spans: list[Span]) -> HiddenCalls | None:
         """Why tool calls may be missing. An agent that says itself which tools it called hides none."""

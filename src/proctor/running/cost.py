@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from proctor.agents.pricing import unknown_cost_reason
+from proctor.agents.reply import Usage
 from proctor.judging.budget import Budget, UncappedBudget
 from proctor.judging.judges import Judges
 from proctor.results.judge_usage import JudgeUsage
@@ -50,6 +51,10 @@ class RunCosts:
         for reply in () if trial.reused else trial.replies:
             if reply.error is None or reply.usage is not None:
                 self._budget.spend(reply.usage, "agent")
+
+    def count_lost(self, usage: Usage | None) -> None:
+        """Add the cost of an answer that is in no trial, such as the slower one of two."""
+        self._budget.spend(usage, "agent")
 
     @property
     def is_spent(self) -> bool:

@@ -26,6 +26,7 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from proctor.agents.agent import BaseAgent
+from proctor.agents.reply import Usage
 from proctor.base.clock import Clock
 from proctor.base.errors import StoreError
 from proctor.base.guard import is_guarded
@@ -42,6 +43,7 @@ from proctor.running.attachments import AttachedFiles
 from proctor.running.common_problem import CommonProblems, stop_note
 from proctor.running.conversation import RunStopped
 from proctor.running.cost import RunCosts
+from proctor.running.hedging import Hedging
 from proctor.running.masked_answers import masked_scores_note
 from proctor.running.plan import Plan, PlannedSuite, PlannedTrial
 from proctor.running.rate_limit import INITIAL_PARALLEL, AgentLimiters, RateLimit
@@ -202,6 +204,7 @@ class Execution:
         self._problems = problems
         self._costs = RunCosts(plan, options, open_run) if asks_models or options.budget_usd is not None else None
         self._watchdog = Watchdog()
+        self._hedging = Hedging(self._count_lost, self._is_stopping) if options.hedge else None
         retry_seconds = max((item.limits.retry_seconds for item in plan.suites), default=0.0)
         evaluators_at_once = max((item.limits.fixed_parallel for item in plan.suites), default=1)
         judges = None if self._costs is None else self._costs.judges
@@ -227,9 +230,10 @@ class Execution:
                 self._on_outage,
             ),
             on_answer=lambda suite: self._dispatcher.answered(suite),
+            hedging=self._hedging,
             earlier=earlier,
             unavailable=self._unavailable,
-            is_stopping=lambda: self._dispatcher.is_closed,
+            is_stopping=self._is_stopping,
         )
 
     async def run(self) -> tuple[Run, RunVerdict]:
@@ -245,6 +249,8 @@ class Execution:
                 await self._run_gate_rounds()
             finally:
                 self._writer.flush()
+                if self._hedging is not None:
+                    await self._hedging.close()
                 await self._stop_agents()
                 if lost := self._writer.check():
                     self._note, run.store = self._note or lost, None
@@ -274,6 +280,7 @@ class Execution:
         run.note = self._note if self._options.keep_secrets or not self._note else mask(self._note)
         run.masked_note = masked_scores_note(self._masked_scores)
         run.endpoints = self._trials.limiters.troubles()
+        run.hedging_note = "" if self._hedging is None else self._hedging.summary()
         run.finished_at = self._began_at + Clock.monotonic() - self._began
         run.interrupted = self._is_interrupted
         run.stopped_by = "" if self._signal is None else self._signal.name
@@ -367,6 +374,15 @@ class Execution:
         if not self._dispatcher.is_running(suite) and (count := self._dispatcher.drop(suite)):
             note = stop_note(common, count)
             self._note = f"{self._note}; {note}" if self._note else note
+
+    def _is_stopping(self) -> bool:
+        """Whether no more trials may start."""
+        return self._dispatcher.is_closed
+
+    def _count_lost(self, usage: Usage | None) -> None:
+        """Count an answer that is in no trial: another one to the same question was sooner."""
+        if self._costs is not None:
+            self._costs.count_lost(usage)
 
     async def _start_agents(self) -> None:
         """Start the agents before the first trial; a resumed run may have no trials left, or only those of the gate."""

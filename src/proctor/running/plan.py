@@ -392,6 +392,7 @@ def _plan_suite(
         return None
     problems.extend(_unsupported_cases(suite, agent))
     limits = limits_for(options, suite)
+    problems.extend(_unknown_side_effects(suite, options, limits))
     quarantined: list[tuple[str, Quarantine]] = [
         (case.id, case.quarantine) for case, _, _ in cases if case.quarantine is not None
     ]
@@ -522,6 +523,17 @@ def _files_outside(suite: Suite) -> list[Problem]:
         for path in dict.fromkeys(file.path for turn in case.turns for file in turn.files)
         if path is not None and is_outside(suite.base or Path(), path, folders)
     ]
+
+
+def _unknown_side_effects(suite: Suite, options: RunOptions, limits: TrialLimits) -> list[Problem]:
+    """The problem of a suite that is to be hedged although asking its agent twice may change something."""
+    if not options.hedge or not limits.side_effects:
+        return []
+    message = (
+        "need side_effects: false for --hedge, which may ask the agent twice; set it here or in proctor.toml if that "
+        "changes nothing outside of the conversation"
+    )
+    return [suite.located(Problem(message, where="settings"))]
 
 
 def _unknown_tools(suite: Suite, *, load: bool = True) -> list[Problem]:

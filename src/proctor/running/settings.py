@@ -27,6 +27,7 @@ DEFAULTS = Settings(
     retries=2,
     retry_seconds=300.0,
     max_reply_bytes=MAX_REPLY_BYTES,
+    side_effects=True,
 )
 DEFAULT_FIXED_PARALLEL = 8
 DEFAULT_JUDGED_TIMEOUT = 300.0
@@ -86,6 +87,8 @@ class RunOptions:
     """Seconds before the first retry; doubled each time."""
     rate: float | None = None
     """The most turns per second to send to each endpoint."""
+    hedge: bool = False
+    """Ask again if the answer to a case with one turn takes much longer than others, and take the first answer."""
     cluster: ClusterOptions | None = None
     """Run the agents on workers."""
     read_file: Callable[[AttachedFile], FileText | Awaitable[FileText]] | None = None
@@ -107,6 +110,7 @@ class TrialLimits:
     evaluator_timeout: float
     retries: int
     retry_seconds: float
+    side_effects: bool
     agent: AgentSettings = DEFAULT_SETTINGS
     """What code inside a trial may read."""
     fixed_parallel: int = DEFAULT_FIXED_PARALLEL
@@ -134,6 +138,8 @@ def limits_for(options: RunOptions, suite: Suite, case: Case | None = None) -> T
             raise UsageError(f"{name} must be a number of seconds, not {values[name]!r}")
         if not values[name] > 0:
             raise UsageError(f"{name} must be more than 0 seconds, not {values[name]:g}")
+    if not isinstance(values["side_effects"], bool):
+        raise UsageError(f"side_effects must be true or false, not {values['side_effects']!r}")
     is_set = any(source.evaluator_timeout is not None for source in sources[:-1])
     is_parallel_set = any(source.parallel is not None for source in sources[:-1])
     fixed_parallel = values["parallel"] if is_parallel_set else DEFAULT_FIXED_PARALLEL

@@ -16,8 +16,10 @@ from proctor.base.output_capture import OutputCapture, capture_output
 from proctor.judging.cache import judged_afresh
 from proctor.results.score import Outcome, Score, Scores
 from proctor.results.trial import Trial
+from proctor.running.answer_times import SentTurn
 from proctor.running.attachments import AttachedFiles
 from proctor.running.conversation import ConversationResult, RunStopped, ScriptedUser, User, converse
+from proctor.running.hedging import Hedging, can_be_hedged
 from proctor.running.masked_answers import parts_in_force
 from proctor.running.plan import PlannedSuite, PlannedTrial
 from proctor.running.rate_limit import AgentLimiters, RateLimit
@@ -45,6 +47,8 @@ class TrialRunner:
     files: AttachedFiles
     rate: RateLimit | None
     limiters: AgentLimiters
+    hedging: Hedging | None
+    """Asks again if an answer is late; `None` without `--hedge`."""
     earlier: EarlierAnswer | None
     """Finds the stored answer for a trial, if there is one."""
     unavailable: dict[BaseAgent, str]
@@ -68,16 +72,24 @@ class TrialRunner:
             return result_without_answer(planned, Outcome.SKIPPED, reason)
         if planned.suite.agent in self.unavailable:
             return result_without_answer(planned, Outcome.ERROR, self.unavailable[planned.suite.agent])
+        if self.hedging is not None and can_be_hedged(planned):
+            answer = await self.hedging.converse(planned.suite, partial(self._answer, planned))
+        else:
+            answer = await self._answer(planned, SentTurn())
+        self.problems[planned.position] = answer.lasting_problem
+        if not answer.lasting_problem:
+            self.on_answer(planned.suite)
+        return await self._score(planned, answer, reused=False)
+
+    async def _answer(self, planned: PlannedTrial, sent: SentTurn) -> ConversationResult:
+        """The conversation, with what the agent printed, the files that it read, and the results of its tools."""
         with capture_output(live=self.options.live_output) as output:
             with recording_opened_files() as opened:
-                answer = await self._converse(planned)
+                answer = await self._converse(planned, sent)
             answer = replace(answer, files_read=opened.digests())
-            self.problems[planned.position] = answer.lasting_problem
-            if not answer.lasting_problem:
-                self.on_answer(planned.suite)
             if planned.suite.suite.rerun_tools is not None and answer.outcome is None:
                 answer = await with_rerun_tools(answer, planned.case, planned.suite)
-        return await self._score(planned, with_output(answer, output), reused=False)
+        return with_output(answer, output)
 
     def _why_skipped(self, planned: PlannedTrial) -> str | None:
         if planned.case.skip is not None:
@@ -89,7 +101,7 @@ class TrialRunner:
             return ""
         return why_not_simulated(planned.case, self.options, planned.suite.suite)
 
-    async def _converse(self, planned: PlannedTrial) -> ConversationResult:
+    async def _converse(self, planned: PlannedTrial, sent: SentTurn) -> ConversationResult:
         suite, case = planned.suite, planned.case
         limits = suite.limits if case.timeout is None else limits_for(self.options, suite.suite, case)
         new_user = self._users(planned)
@@ -105,6 +117,7 @@ class TrialRunner:
         answer = await converse(
             *(suite.agent, case, limits, self.options.backoff, self.scoring.watchdog, new_user, limiter),
             wait_for_rate=None if self.rate is None else partial(self.rate.wait, suite.agent, 1),
+            sent=sent,
         )
         answer = replace(answer, replies=with_passages(answer.replies, suite.suite.retrieval_tools))
         return answer if files is None else files.with_notes(answer)

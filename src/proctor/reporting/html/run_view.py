@@ -78,6 +78,8 @@ def judge_facts(run: Run, *, with_caveats: bool = True) -> list[NamedValue]:
     facts = [NamedValue("Judge", f"{'rule-based' if is_rule_based(model) else model}: {text}") for model, text in lines]
     if run.unpriced_note:
         facts.append(NamedValue("Cost not counted", run.unpriced_note))
+    if run.hedging_note:
+        facts.append(NamedValue("Asked twice", run.hedging_note))
     if run.masked_note:
         facts.append(NamedValue("Masked text", run.masked_note))
     caveats = judge_caveats(run) if with_caveats else ()

@@ -295,6 +295,8 @@ def _write_summary(run: Run, verdict: RunVerdict, out: TextIO) -> None:
         out.write(row(inline(title[:1].upper() + title[1:]), inline(text)))
     if run.unpriced_note:
         out.write(row("Cost not counted", inline(run.unpriced_note)))
+    if run.hedging_note:
+        out.write(row("Asked twice", inline(run.hedging_note)))
     if run.masked_note:
         out.write(row("Masked text", inline(run.masked_note)))
     for title, text in judge_caveats(run):

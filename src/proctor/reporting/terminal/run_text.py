@@ -370,6 +370,8 @@ def _print_totals(screen: Screen, run: Run, verdict: RunVerdict) -> None:
         ]
         parts.append("slowest: " + ", ".join(names))
     screen.line((" · " if screen.unicode else " | ").join(parts))
+    if run.hedging_note:
+        screen.line(run.hedging_note)
     if run.masked_note:
         screen.line((f"note: {run.masked_note}", "yellow"))
     _print_judges(screen, run)

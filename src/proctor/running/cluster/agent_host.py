@@ -223,7 +223,7 @@ class AgentHost:
     async def abort(self, key: int) -> SessionAborted:
         """End a session during a turn."""
         hosted = self._sessions.get(key)
-        if hosted is None:
+        if hosted is None or self._ended.is_set():  # `stop` ends all sessions
             return SessionAborted(is_ended=True)
         ended = asyncio.run_coroutine_threadsafe(self._abort(hosted), self._loop)
         await asyncio.wait({asyncio.wrap_future(ended)}, timeout=ABORT_SECONDS + 1.0)

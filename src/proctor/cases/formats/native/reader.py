@@ -515,6 +515,7 @@ def read_settings(fields: Fields | None) -> Settings:
         retries=fields.integer("retries", least=0),
         retry_seconds=_seconds(fields, "retry_seconds"),
         max_reply_bytes=fields.integer("max_reply_bytes", least=1),
+        side_effects=fields.boolean("side_effects"),
     )
     fields.report_unknown_keys()
     return settings

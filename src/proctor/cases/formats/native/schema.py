@@ -278,6 +278,11 @@ class SettingsModel(_Model):
         default=None, gt=0, description="How long a turn waits in all to be sent again, in seconds (300)."
     )
     max_reply_bytes: int | None = Field(default=None, ge=1, description="A longer answer fails the trial (10 MB).")
+    side_effects: bool | None = Field(
+        default=None,
+        description="Whether asking the agent changes anything outside of the conversation (true). If false, `--hedge` "
+        "may ask it twice.",
+    )
 
 
 class WaiverModel(_Model):
