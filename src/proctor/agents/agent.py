@@ -90,7 +90,7 @@ class BaseAgent:
     reports_cost: bool = False
     """Whether each reply contains its cost, so that no price list is needed."""
     starts_processes: bool = False
-    """Whether each session starts a process of its own: then fewer run in parallel, unless the user says how many."""
+    """Whether each session starts a process: then fewer run in parallel, unless the user says how many."""
     endpoint: str = ""
     """The service that answers. Agents with the same endpoint share the limit of `--rate`."""
     start_timeout: float = 0.0

@@ -221,9 +221,9 @@ def retry_after(headers: Any) -> float:
     """How many seconds a service asks to wait, by the headers of its response; 0 if it does not ask.
 
     `retry-after-ms` and `retry-after` (seconds or a date) come first. Dates are compared with the service's own `date`,
-    if there is one: this system's clock may be wrong. The headers about rate limits say when a limit is reset, and count
-    only for one that is used up. `retry-after` is in whole seconds, so a reset that it is rounded up from says the same
-    more precisely.
+    if there is one: this system's clock may be wrong. The headers about rate limits say when a limit is reset, and
+    count only for one that is used up. `retry-after` is in whole seconds, so a reset that it is rounded up from says
+    the same more precisely.
     """
     try:
         values = {str(name).lower(): str(value) for name, value in headers.items()}

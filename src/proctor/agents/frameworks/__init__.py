@@ -71,7 +71,7 @@ class Adapter:
     reports_cost: ClassVar[bool] = False
     """Whether each of its replies contains its cost."""
     starts_processes: ClassVar[bool] = False
-    """Whether each conversation starts a process of its own."""
+    """Whether each conversation starts a process."""
 
     def __init__(self, target: Any) -> None:
         self.target = target
