@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import math
+import operator
+import pickle
 import threading
 from typing import Any
 
@@ -11,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import proctor.compat.deepeval as d
-from proctor.compat.deepeval import LLMTestCase, assert_test, evaluate
+from proctor.compat.deepeval import FaithfulnessMetric, LLMTestCase, assert_test, evaluate
 from proctor.compat.deepeval.evaluate_results import ErrorConfig, MetricData, case_success
 
 QUIET = d.DisplayConfig(print_results=False)
@@ -263,3 +266,17 @@ def test_nothing_passes_unless_something_was_measured_and_nothing_failed(found: 
     elif measured and all(data.success for data in measured):
         assert any(data.error for data in found)
         assert not ignore
+
+
+def test_comparing_the_score_of_a_skipped_metric_says_why_it_was_skipped() -> None:
+    refusal = LLMTestCase(input="?", actual_output="I'm sorry, I don't know.", retrieval_context=["It opens at 9."])
+    metric = FaithfulnessMetric()
+    score = metric.measure(refusal)
+    assert metric.skipped
+    for compare in (operator.ge, operator.lt):
+        with pytest.raises(AssertionError, match=r"skipped: Faithfulness: .*claim"):
+            compare(metric.score, 0.7)
+    assert math.isnan(score)
+    assert math.isnan(pickle.loads(pickle.dumps(score)))
+    [result] = evaluate([refusal], [FaithfulnessMetric()], display_config=QUIET).test_results
+    assert (result.metrics_data[0].score, result.metrics_data[0].skipped) == (None, True)

@@ -35,6 +35,7 @@ from proctor.compat.deepeval.metric_base import (
     BaseMetric,
     MissingTestCaseParamsError,
     PendingScore,
+    SkippedScore,
     collect_pending_metrics,
     evaluator_name,
     run_from_sync,
@@ -312,7 +313,7 @@ def _pass_on_pending(metric: BaseMetric, inside: Sequence[BaseMetric]) -> None:
 
 
 def _metric_data(metric: BaseMetric, error: str | None, skipped: str) -> MetricData:
-    unscored = bool(skipped) or error is not None
+    unscored = bool(skipped) or error is not None or isinstance(metric.score, SkippedScore)
     return MetricData(
         name=_name(metric),
         threshold=metric.threshold,

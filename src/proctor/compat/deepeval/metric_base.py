@@ -151,8 +151,8 @@ class ProctorMetric(BaseMetric):
     def measure(self, test_case: Any, **internal: Any) -> float | None:
         """Measure a test case, store the score and reason, and return the score.
 
-        None if there was nothing to measure; a `PendingScore` if the judge cannot tell. DeepEval's own parameters, such
-        as `_show_indicator`, have no effect.
+        A `SkippedScore` if there was nothing to measure; a `PendingScore` if the judge cannot tell. DeepEval's own
+        parameters, such as `_show_indicator`, have no effect.
         """
         __tracebackhide__ = True
         _refuse_parameters(internal)
@@ -219,7 +219,7 @@ class ProctorMetric(BaseMetric):
         self.skipped = True
         self.pending = isinstance(cause, EvaluationPending)
         self.reason = str(cause) if self.include_reason else None
-        self.score = set_pending(self, str(cause)) if self.pending else None
+        self.score = set_pending(self, str(cause)) if self.pending else SkippedScore(evaluator_name(self), str(cause))
 
 
 @functools.cache
@@ -342,6 +342,29 @@ class PendingScore(float):
     __lt__ = __le__ = __gt__ = __ge__ = _compare
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _compute
     __neg__ = __abs__ = __round__ = _compute  # type: ignore[assignment]
+
+
+class SkippedScore(float):
+    """The score of a metric that had nothing to measure: NaN, which cannot be compared.
+
+    `score >= 0.7` would be a `TypeError` for None, which says nothing about the metric, and `score < 0.7` would be
+    false for NaN, so that a test passes although nothing was measured.
+    """
+
+    def __new__(cls, metric: str = "", reason: str = "") -> Self:
+        return super().__new__(cls, math.nan)
+
+    def __init__(self, metric: str = "", reason: str = "") -> None:
+        self.metric = metric
+        self.reason = reason
+
+    def __getnewargs__(self) -> tuple[str, str]:  # type: ignore[override]  # what __new__ takes here
+        return self.metric, self.reason
+
+    def _compare(self, other: object) -> bool:
+        raise AssertionError(f"skipped: {self.metric}: {self.reason}")
+
+    __lt__ = __le__ = __gt__ = __ge__ = _compare
 
 
 _PENDING_INSIDE: contextvars.ContextVar[list[BaseMetric] | None] = contextvars.ContextVar("pending", default=None)
