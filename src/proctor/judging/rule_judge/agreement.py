@@ -18,8 +18,6 @@ from proctor.judging.rule_judge.proof import Verdict
 from proctor.judging.rule_judge.reading import Token, fold, matches, names_in, read
 from proctor.judging.rule_judge.values import conflicts
 
-_MAX_REFERENCE = 8
-"""A reference with more content words is a whole text rather than one answer."""
 _MAX_CLEAR_ANSWER = 40
 """An answer with more words may mention another value for another reason than to give it."""
 _REPLIES = {"yes": "yes", "yeah": "yes", "yep": "yes", "true": "yes", "no": "no", "nope": "no", "false": "no"}
@@ -65,7 +63,7 @@ def _compare(question: str, way: str, statements: Sequence[str]) -> Verdict:
     year = re.fullmatch(r"1\d{3}|20\d\d|21\d\d", way)
     expected = _words(f"in {way}", names)[1:] if year else _words(way, names)
     content = [token for token in expected if token.value is not None or token.text.lower() not in FUNCTION_WORDS]
-    if not content or len(content) > _MAX_REFERENCE or all(token.key in asked for token in content):
+    if not content or all(token.key in asked for token in content):
         return OPEN
     for statement in statements:
         is_doubtful, was_doubtful = (_DOUBTS.search(fold(text).replace("'", "")) for text in (statement, way))
@@ -77,10 +75,10 @@ def _compare(question: str, way: str, statements: Sequence[str]) -> Verdict:
 
 
 def _words(text: str, names: frozenset[str]) -> list[Token]:
-    """The tokens of a text without marks and footnotes, names as single words, all words by their stems."""
+    """The tokens of a text without marks, names as single words, all words by their stems."""
     return [
         Token(word, stem(word.lower()), token.kind, token.value)
-        for token in read(re.sub(r"\[\^?\d{1,3}\^?\]", " ", text), names)
+        for token in read(text, names)
         if token.kind != "mark"
         for word in ([token.text] if token.value is not None else token.text.split())
     ]

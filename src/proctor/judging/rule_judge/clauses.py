@@ -1,14 +1,15 @@
-"""What else a sentence states: its clauses, its parts in another order, its passive as an active.
+"""What else a sentence states: its clauses, its parts in another order, its passive as an active, what somebody is.
 
 Each function takes tokens and returns other tokens with the same meaning, or a part of it that is stated on its own.
-Where a word limits the sentence (if, or, according to), nothing is split off.
+Leaving out whatever stands between commas would be wrong: most of it may be a condition, a place or a time for which
+alone the rest is true. Only these are left out: other clauses, `and` with what follows, the time of a past event, and
+what explains a noun in `X is a …`. Where a word limits the sentence (if, or, according to), nothing is left out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from itertools import pairwise
 
 from proctor.judging.rule_judge.lexicon import (
@@ -23,6 +24,8 @@ from proctor.judging.rule_judge.lexicon import (
 from proctor.judging.rule_judge.reading import Token, Tokens
 
 _COPULAS = ("be", "was")
+_RESTRICTING = ("negation", "modal", "quantifier", "limit", "condition", "relation")
+"""Kinds of tokens that may restrict what is said beside them."""
 
 
 def is_verb(token: Token) -> bool:
@@ -48,7 +51,7 @@ def without_marks(tokens: Sequence[Token]) -> Tokens:
     return tuple(token for token in tokens if token.kind != "mark" and token.key not in HARMLESS)
 
 
-def is_limited(tokens: Sequence[Token]) -> bool:
+def _is_limited(tokens: Sequence[Token]) -> bool:
     """Whether parts of the sentence are not stated on their own: conditions, alternatives, reported speech."""
     return any(token.key in _LIMITING or token.text.lower() in _LIMITING for token in tokens)
 
@@ -62,23 +65,64 @@ def forms(tokens: Tokens) -> list[Tokens]:
     return found + [active for each in found if (active := _active(each))]
 
 
-@lru_cache(maxsize=1 << 13)
 def stated(tokens: Tokens) -> list[Tokens]:
-    """Everything that a sentence states: its forms, and those of its clauses, also without the time of a past event."""
-    texts = (tokens, *(version for versions in split_clauses(tokens) for version in versions))
-    found = [form for text in texts for form in forms(text)]
+    """Everything that a sentence states: its forms, and those of its parts, also without the time of a past event."""
+    clauses = (version for versions in split_clauses(tokens) for version in versions)
+    found = [form for text in (tokens, *clauses, *_identities(tokens)) for form in forms(text)]
     return list(dict.fromkeys(each for form in found for each in (form, *_without_time(form))))
 
 
 def _without_time(tokens: Tokens) -> Iterator[Tokens]:
     """`The road was closed on Monday` states that it was closed; `the road is closed on Mondays` does not say it is."""
-    is_past = any(token.key == "was" or token.key.endswith("+ed") for token in tokens) and all(
-        token.key != "be" and token.kind not in ("negation", "modal", "quantifier", "limit", "condition")
-        for token in tokens
-    )
-    for index, (one, other) in enumerate(pairwise(tokens)):
-        if is_past and one.key == "at" and other.kind in ("date", "clock"):
-            yield tokens[:index] + tokens[index + 2 :]
+    is_past = any(token.key == "was" or token.key.endswith("+ed") for token in tokens)
+    if is_past and not any(token.key == "be" or token.kind in _RESTRICTING for token in tokens):
+        for index, (one, other) in enumerate(pairwise(tokens)):
+            if one.key == "at" and other.kind in ("date", "clock"):
+                yield tokens[:index] + tokens[index + 2 :]
+
+
+def _identities(tokens: Tokens) -> Iterator[Tokens]:
+    """`Ann Lee (born 1950), a nurse, is a poet, painter and singer who lives in Bern` as `Ann Lee is a poet`.
+
+    What follows an indefinite noun cannot make it false that X is one: which one, by whom, what else. A place or time
+    can (`the hall is a market on Mondays`), as can what follows `the` (`the longest river in Italy`).
+    """
+    place = next((index for index, token in enumerate(tokens) if token.key in _COPULAS), 0)
+    noun = tokens[place + 1 :]
+    start = next((index for index, token in enumerate(tokens[:place]) if token.kind == "mark"), place)
+    subject, remark = tokens[:start], tokens[start:place]
+    is_plain = bool(subject) and not has_verb(subject) and subject[0].key not in PREPOSITIONS
+    if not is_plain or not noun or not noun[0].article or any(token.kind in _RESTRICTING for token in subject):
+        return
+    if not _is_limited([token for token in (*subject, *noun) if token.key != "or"]) and _is_other_name(remark):
+        yield (*subject, tokens[place], *noun)
+        for end in range(1, len(noun)) if noun[0].article in ("a", "an") else ():
+            if _explains_noun(noun[:end], noun[end:]):
+                yield (*subject, tokens[place], *noun[:end])
+
+
+def _is_other_name(remark: Tokens) -> bool:
+    """Whether what stands between a subject and its verb, if anything, is another name for it, or the years of a life."""
+    words = [token for token in remark if token.kind != "mark" and token.key != "or"]
+    is_name = any(token.text.lower() in _NAMING or token.article for token in words[:3])
+    is_life = bool(words) and all(token.kind == "date" and token.value.parts[0] for token in words if token.value)
+    is_safe = not any(token.kind in _RESTRICTING for token in words) and not _is_limited(words)
+    return not remark or (remark[-1].kind == "mark" and is_safe and (is_name or is_life))
+
+
+_NAMING = frozenset("known called named born who which".split())
+
+
+def _explains_noun(noun: Tokens, rest: Tokens) -> bool:
+    """Whether the rest of `is a …` only says more about the noun: `… made of wood`, `… by Ann`, `…, which floats`."""
+    if any(token.kind in _RESTRICTING or is_verb(token) for token in noun):
+        return False
+    first, second = (*rest, *rest)[:2]
+    if first.key == ",":
+        return all(token.key != "or" for token in rest)
+    is_phrase = second.kind == "name" or second.article != "" or second.key in PREPOSITIONS
+    is_participle = first.key.endswith(("+ed", "+ing")) and is_phrase  # not of `a computer animated film`
+    return first.key in ("by", "who", "which") or first.article == "that" or is_participle
 
 
 def _moved(tokens: Tokens) -> Tokens:
@@ -112,7 +156,7 @@ def split_clauses(tokens: Tokens) -> list[list[Tokens]]:
     Empty if the sentence cannot be split safely.
     """
     parts = _parts(tokens)
-    if is_limited(tokens) or len(parts) < 2 or not has_verb(parts[0][1]):
+    if _is_limited(tokens) or len(parts) < 2 or not has_verb(parts[0][1]):
         return []
     first = subject(parts[0][1]) if parts[0][1][0].key not in (*PREPOSITIONS, "there") else ()
     helper = [token for token in parts[0][1][len(first) :][:1] if token.key in _COPULAS]
@@ -156,12 +200,6 @@ def _is_free(joint: str, part: Tokens) -> bool:
     """Whether a part does not limit what comes before it: `open, but only for members` is not `open`."""
     if part[0].kind == "negation":  # `waterproof but not windproof`, but not `open, not on Sundays`
         return part[1:2] != () and part[1].key not in PREPOSITIONS
-    if joint.endswith("and"):  # `open on Mondays and on holidays`, but not `open and free on Sundays`
-        return part[0].key in PREPOSITIONS or not any(token.key in PREPOSITIONS for token in part)
-    if part[0].key in ("which", "who", "whose"):
-        return True
-    is_addition = joint == "," and part[0].kind in (
-        "word",
-        "name",
-    )  # `… in Tupelo, Mississippi`, `… a band, formed in …`
-    return is_addition and all(token.kind not in ("negation", "limit", "quantifier", "condition") for token in part)
+    # `open on Mondays and on holidays`, but not `open and free on Sundays`
+    is_placed = any(token.key in PREPOSITIONS for token in part)
+    return joint.endswith("and") and (part[0].key in PREPOSITIONS or not is_placed)

@@ -38,6 +38,8 @@ class Source:
 
     text: str
     tokens: Tokens
+    statements: Sequence[Tokens]
+    """What it states, in each way to write it."""
     is_data: bool
     """Whether it is a cell or a field."""
 
@@ -51,10 +53,10 @@ def read_sources(
     split = [split_passage(passage) for passage in passages]
     prose = [statement for _, texts in split for text in texts for statement in split_statements(text)]
     data = sentences([record for records, _ in split for record in records], claims, (*passages, *known))
-    return (
-        *(Source(text, read(text, names), is_data=False) for text in prose if not text.rstrip(" \"'”)").endswith("?")),
-        *(Source(quote, read(text, names), is_data=True) for quote, text in data),
-    )
+    quotes = [(text, text, False) for text in prose if not text.rstrip(" \"'”)").endswith("?")]
+    quotes += [(quote, text, True) for quote, text in data]
+    texts = [(quote, read(text, names), is_data) for quote, text, is_data in quotes]
+    return tuple(Source(quote, tokens, stated(tokens), is_data) for quote, tokens, is_data in texts)
 
 
 def judge_claims(claims: Sequence[str], passages: Sequence[str], known: Sequence[str] = ()) -> list[Verdict]:
@@ -92,8 +94,6 @@ def _topic(sources: Sequence[Source]) -> Tokens:
 def _judge(text: str, tokens: Tokens, sources: Sequence[Source]) -> Verdict:
     if copy := next((source for source in sources if _bare(source.text) == _bare(text)), None):
         return Verdict("supported", f"the passages say “{copy.text}”")
-    if not any(token.is_content for token in tokens):
-        return OPEN
     if not lexicon.is_english(text):
         return Verdict("cannot tell", "the rules are for English")
     whole = _judge_tokens(tokens, sources)
@@ -127,7 +127,7 @@ def _judge_tokens(tokens: Tokens, sources: Sequence[Source]) -> Verdict:
     found = [
         _compare(claim, statement, source, sources)
         for source in sources
-        for statement in stated(source.tokens)
+        for statement in source.statements
         for claim in forms(tokens)
     ]
     ranked = [each for answer in ("supported", "contradicted") for each in found if each.answer == answer]
@@ -161,11 +161,10 @@ def _is_same_thing(ours: Token, theirs: Token, source: Source, sources: Sequence
 
 
 def _negation(claim: Tokens, source: Tokens) -> str:
-    """What makes the claim deny the source or say more, if that is one token: a negation, or a `might` left out."""
+    """What makes the claim deny the source, if that is one negation more or less; else empty."""
     shorter, longer = sorted((claim, source), key=len)
     for place, extra in enumerate(longer if len(longer) == len(shorter) + 1 else ()):
-        is_needed = extra.kind == "negation" or (longer is source and extra.key in ("might", "could"))
-        if is_needed and all(map(matches, shorter, longer[:place] + longer[place + 1 :])):
+        if extra.kind == "negation" and all(map(matches, shorter, longer[:place] + longer[place + 1 :])):
             return f"it {'adds' if longer is claim else 'leaves out'} “{extra.text}”"
     return ""
 

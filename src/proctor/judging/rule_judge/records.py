@@ -49,8 +49,6 @@ def split_passage(passage: str) -> tuple[list[Record], list[str]]:
             document = json.loads(stripped)
         except (ValueError, RecursionError):
             return [], []
-        if isinstance(document, dict) and document.keys() == {"tool", "result"}:
-            document = document["result"]
         items = list(_objects(document, "", 0))
         texts = [item for item in items if isinstance(item, str)]
         return [item for item in items if isinstance(item, Record)], texts
@@ -138,8 +136,7 @@ def _split_label(label: str) -> tuple[str, str]:
     """The words of a label and the unit in it: `temp_c`, `Weight (kg)`."""
     *words, last = re.findall(r"[^\W\d_]+|\d+|[€$£%]", _words(label)) or [""]
     is_unit = last in "€$£%" or (last in UNITS and words and words[-1] != "per")
-    unit = {"c": "°C", "f": "°F"}.get(last, last if is_unit else "")
-    return " ".join(words if unit and words else (*words, last)), unit
+    return (" ".join(words), last) if is_unit and words else (" ".join([*words, last]), "")
 
 
 def _field_sentences(names: Sequence[str], label: str, value: str, is_only: bool) -> Iterator[str]:
@@ -149,8 +146,8 @@ def _field_sentences(names: Sequence[str], label: str, value: str, is_only: bool
         return
     if is_only:
         yield f"The {label} is {value}"
-    for name in names if value not in names else ():
+    for name in names:
         yield from (f"The {label} {joint} {name} is {value}" for joint in ("of", "in", "for"))
-        yield from (f"{name} {label} is {value}", f"{name} has a {label} of {value}", f"{name} has {value} {label}")
+        yield from (f"{name} has a {label} of {value}", f"{name} has {value} {label}")
         if label in _STATES | _PRICES:
             yield f"{name} {'is' if label in _STATES else 'costs'} {value}"
