@@ -89,6 +89,51 @@ OPEN = [
 ]
 
 
+IDENTITIES = [
+    ("Nickelback is a Canadian rock band formed in 1995 in Alberta.", "Nickelback is a Canadian rock band."),
+    ("The Owl is a German film by Ann Lee, starring Ben Roth.", "The Owl is a German film."),
+    ("Ann Lee (2 May 1950 – 3 June 1999) was a singer and actor.", "Ann Lee was a singer and actor."),
+    ("Ann Lee (born 1950), better known as Ivy, is a painter, poet and singer.", "Ann Lee is a painter."),
+    ("Shinty, also called camanachd, is the national sport of the Highlands.", "Shinty is the national sport of the Highlands."),
+    ("A kiln is a furnace that turns clay into bricks.", "A kiln is a furnace."),
+    ("Ann Lee, a nurse, is a poet who lives in Bern.", "Ann Lee is a poet."),
+    ("In May, the museum was closed and the park was open.", "In May, the museum was closed."),
+    ("Well, the museum is closed.", "The museum is closed."),
+    ("The museum is closed.", "Well the museum is closed."),
+]
+"""What explains a noun may be left out."""
+NO_IDENTITIES = [
+    ("The Po is the longest river in Italy.", "The Po is the longest river."),
+    ("The hall is a market on Mondays.", "The hall is a market."),
+    ("The villa is a hotel in winter.", "The villa is a hotel."),
+    ("The shop, in winter, is a bakery.", "The shop is a bakery."),
+    ("Tea, without sugar, is a healthy drink.", "Tea is a healthy drink."),
+    ("Soap, if swallowed, is a poison.", "Soap is a poison."),
+    ("Steak, undercooked, is a risk.", "Steak is a risk."),
+    ("The pool (May to September) is a heated pool.", "The pool is a heated pool."),
+    ("Members (aged 18 or over) are a minority.", "Members are a minority."),
+    ("The path is a shortcut when dry.", "The path is a shortcut."),
+    ("The fund is not a bank owned by the state.", "The fund is not a bank."),
+    ("No bird is a mammal that flies.", "No bird is a mammal."),
+    ("Few guests are a burden paid by the town.", "Few guests are a burden."),
+    ("The vase might be a fake made in 1990.", "The vase is a fake."),
+    ("The vase is a fake, critics say.", "The vase is a fake."),
+    ("The vase is a fake, according to the museum.", "The vase is a fake."),
+    ("The court denied that Ben is a thief hired by Carl.", "The court denied that Ben is a thief."),
+    ("The cat is a dog, or a bird.", "The cat is a dog."),
+    ("Toy Story is a computer animated film.", "Toy Story is a computer."),
+    ("Ann, Ben and Carl are a team of doctors.", "Ann is a team of doctors."),
+    ("Ann Lee is a former member of the board.", "Ann Lee is a member of the board."),
+    ("The shop is open daily, starting in May.", "The shop is open daily."),
+    ("Children, accompanied by an adult, may enter.", "Children may enter."),
+    ("On Mondays, the museum is closed and the park is open.", "The park is open."),
+    ("In May, the museum was closed and the park was open.", "In May, the park was closed."),
+    ("Water is safe to drink.", "Well water is safe to drink."),
+    ("Drained soil is needed.", "Well drained soil is needed."),
+]
+"""What may be a condition, a place, a time or a hedge may not."""
+
+
 MISLEADING = [
     ("He was born in West Virginia.", "He was born in Virginia."),
     ("Ada Rossi won the race. Elena Rossi came last.", "Rossi came last."),
@@ -108,7 +153,7 @@ MISLEADING = [
 ]
 
 
-@pytest.mark.parametrize(("passage", "claim"), MISLEADING)
+@pytest.mark.parametrize(("passage", "claim"), [*MISLEADING, *NO_IDENTITIES])
 def test_a_claim_that_keeps_the_words_and_says_more_does_not_pass(passage: str, claim: str) -> None:
     assert answer(claim, passage) != "supported"
 
@@ -180,7 +225,7 @@ def test_the_period_in_a_heading_belongs_to_the_value() -> None:
     assert answer("Solo is $9 per year.", table) == "contradicted"
 
 
-@pytest.mark.parametrize(("passage", "claim"), SUPPORTED)
+@pytest.mark.parametrize(("passage", "claim"), [*SUPPORTED, *IDENTITIES])
 def test_what_a_passage_states_is_supported(passage: str, claim: str) -> None:
     assert answer(claim, passage) == "supported"
 
@@ -269,7 +314,7 @@ def test_synonyms_say_the_same(one: str, other: str) -> None:
         ("version 2.8.1 in eu-west-1", ["id", "id"]),
         ("on 3 May 2025 at 9:15", ["date", "clock"]),
         ("twice in two weeks", ["number"]),
-        ("Rovers won 3-1", ["id"]),
+        ("Rovers won 3-1", ["number", "number"]),
     ],
 )
 def test_values_have_types(text: str, kinds: list[str]) -> None:

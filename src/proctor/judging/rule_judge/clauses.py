@@ -20,6 +20,7 @@ from proctor.judging.rule_judge.lexicon import (
     PREPOSITIONS,
     SPLITTERS,
     VERBS,
+    verb_key,
 )
 from proctor.judging.rule_judge.reading import Token, Tokens
 
@@ -32,7 +33,7 @@ def is_verb(token: Token) -> bool:
     """Whether the token can be the verb of a sentence."""
     if token.kind == "modal" or token.key in (*_COPULAS, "have", "had", COST):
         return True
-    return token.kind == "word" and (token.key.endswith("+ed") or token.key.partition("+")[0] in VERBS)
+    return token.kind == "word" and (token.key.endswith("+ed") or token.key in VERBS)
 
 
 def has_verb(tokens: Sequence[Token]) -> bool:
@@ -105,7 +106,7 @@ def _is_other_name(remark: Tokens) -> bool:
     """Whether what stands between a subject and its verb, if anything, is another name for it, or the years of a life."""
     words = [token for token in remark if token.kind != "mark" and token.key != "or"]
     is_name = any(token.text.lower() in _NAMING or token.article for token in words[:3])
-    is_life = bool(words) and all(token.kind == "date" and token.value.parts[0] for token in words if token.value)
+    is_life = all(token.key == "to" or (token.value and any(token.value.parts[:1])) for token in words)
     is_safe = not any(token.kind in _RESTRICTING for token in words) and not _is_limited(words)
     return not remark or (remark[-1].kind == "mark" and is_safe and (is_name or is_life))
 
@@ -127,11 +128,16 @@ def _explains_noun(noun: Tokens, rest: Tokens) -> bool:
 
 def _moved(tokens: Tokens) -> Tokens:
     """`In winter, the trail is closed` as `the trail is closed in winter`; also `if` and `because` clauses."""
-    first = tokens[0] if tokens else None
-    if not first or not (first.key in PREPOSITIONS or first.kind in ("condition", "relation", "date")):
-        return ()
+    comma = _leading_part(tokens)
+    return (*tokens[comma + 1 :], *tokens[:comma]) if comma else ()
+
+
+def _leading_part(tokens: Tokens) -> int:
+    """The place of the comma after a leading part such as `In winter, …` or `If it rains, …`; 0 if there is none."""
+    if not tokens or not (tokens[0].key in PREPOSITIONS or tokens[0].kind in ("condition", "relation", "date")):
+        return 0
     comma = next((index for index, token in enumerate(tokens) if token.key == ","), 0)
-    return (*tokens[comma + 1 :], *tokens[:comma]) if comma and has_verb(tokens[comma + 1 :]) else ()
+    return comma if has_verb(tokens[comma + 1 :]) else 0
 
 
 def _active(tokens: Tokens) -> Tokens:
@@ -155,6 +161,9 @@ def split_clauses(tokens: Tokens) -> list[list[Tokens]]:
     `The gate opens at 8 on Mondays and on holidays and closes at 20` has two clauses, the first one in two versions.
     Empty if the sentence cannot be split safely.
     """
+    comma = _leading_part(tokens)
+    if comma and not has_verb(tokens[:comma]):  # `In May, A opened and B closed`: B may have closed at another time
+        return [[(*tokens[: comma + 1], *part) for part in parts] for parts in split_clauses(tokens[comma + 1 :])[:1]]
     parts = _parts(tokens)
     if _is_limited(tokens) or len(parts) < 2 or not has_verb(parts[0][1]):
         return []
@@ -177,6 +186,7 @@ def split_clauses(tokens: Tokens) -> list[list[Tokens]]:
     return [] if places and places[-1] > min(places) and parts[-1][0] in ("and", "but") else clauses
 
 
+_INCLUDING = verb_key("including")
 _PLACING = PREPOSITIONS - {"of", "to", "by", "as", "from", "into", "onto"} | {"before", "after", "without"}
 """Prepositions of a time, a place or a purpose, which may belong to several clauses."""
 
@@ -200,6 +210,8 @@ def _is_free(joint: str, part: Tokens) -> bool:
     """Whether a part does not limit what comes before it: `open, but only for members` is not `open`."""
     if part[0].kind == "negation":  # `waterproof but not windproof`, but not `open, not on Sundays`
         return part[1:2] != () and part[1].key not in PREPOSITIONS
+    if part[0].key == _INCLUDING:
+        return True
     # `open on Mondays and on holidays`, but not `open and free on Sundays`
     is_placed = any(token.key in PREPOSITIONS for token in part)
     return joint.endswith("and") and (part[0].key in PREPOSITIONS or not is_placed)

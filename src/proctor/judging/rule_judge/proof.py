@@ -144,20 +144,17 @@ def _compare(claim: Tokens, statement: Tokens, source: Source, sources: Sequence
         return Verdict("supported", f"the passages say “{source.text}”")
     elif len(differences) == 1:
         ours, theirs = differences[0]
-        if excludes(ours, theirs) and _is_same_thing(ours, theirs, source, sources):
-            is_elsewhere = _is_elsewhere(ours, claim, sources)
-            reason = "" if is_elsewhere else f"it says “{ours.text}” instead of “{theirs.text}”"
+        # Holland may be the Netherlands, unless the passages have both.
+        is_clear = source.is_data or ours.kind != "name" or _is_mentioned(ours, sources)
+        if excludes(ours, theirs) and is_clear and not _is_elsewhere(ours, claim, sources):
+            reason = f"it says “{ours.text}” instead of “{theirs.text}”"
     elif _are_exchanged(claim, statement, differences):
         reason = "the roles are exchanged"
     return Verdict("contradicted", f"{reason}; the passages say “{source.text}”") if reason else OPEN
 
 
-def _is_same_thing(ours: Token, theirs: Token, source: Source, sources: Sequence[Source]) -> bool:
-    """Whether both are about the same thing: not about another record, and not by another name."""
-    if source.is_data:
-        return theirs.text.split()[0] in source.text
-    # Holland may be the Netherlands, unless the passages have both.
-    return ours.kind != "name" or any(matches(ours, token) for each in sources for token in each.tokens)
+def _is_mentioned(token: Token, sources: Sequence[Source]) -> bool:
+    return any(matches(token, each) for source in sources for each in source.tokens)
 
 
 def _negation(claim: Tokens, source: Tokens) -> str:

@@ -146,8 +146,8 @@ def _field_sentences(names: Sequence[str], label: str, value: str, is_only: bool
         return
     if is_only:
         yield f"The {label} is {value}"
-    for name in names:
+    for name in names if value not in names else ():
         yield from (f"The {label} {joint} {name} is {value}" for joint in ("of", "in", "for"))
-        yield from (f"{name} has a {label} of {value}", f"{name} has {value} {label}")
+        yield from (f"{name} {label} is {value}", f"{name} has a {label} of {value}", f"{name} has {value} {label}")
         if label in _STATES | _PRICES:
             yield f"{name} {'is' if label in _STATES else 'costs'} {value}"

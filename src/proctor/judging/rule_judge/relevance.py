@@ -17,7 +17,7 @@ from typing import Literal
 from proctor.judging.rule_judge.claims import declines, makes_claim, without_courtesy
 from proctor.judging.rule_judge.clauses import without_marks
 from proctor.judging.rule_judge.lexicon import FUNCTION_WORDS, PREPOSITIONS, stem
-from proctor.judging.rule_judge.reading import Token, Tokens, names_in, read
+from proctor.judging.rule_judge.reading import Token, Tokens, matches, names_in, read
 from proctor.judging.rule_judge.values import MONEY
 
 
@@ -84,10 +84,14 @@ def _relevance(question: str, text: str, names: frozenset[str], *, may_be_short:
     is_denial = any(t.kind == "negation" for t in asked) != any(t.kind == "negation" for t in said)
     if kind is None or not places or is_denial:
         return OPEN
+    # `What is the payment for 36 months?` - `The payment is $90.`
+    head = asked[: next((i for i, token in enumerate(asked) if token.key in PREPOSITIONS), len(asked))]
+    extra = [token for token in said if token.is_content and not any(matches(token, each) for each in asked)]
+    is_head = [token.key for token in asked[:2]] == ["what", "be"] and len(extra) == 1 and _names_topic(head, said)
     # Another word than the question's before or right after the value: it may be for something else.
     near = [token for token in said[: places[0] + 2] if token.kind == "word"]
     digresses = any(_base(token) not in keys and stem(token.text.lower()) not in _MEANT for token in near)
-    is_full = _names_topic(asked, said) and not digresses
+    is_full = (_names_topic(asked, said) or is_head) and not digresses
     is_short = may_be_short and _is_short(asked, said)
     return Relevance("relevant", f"it gives {kind[0]}") if is_full or is_short else OPEN
 
