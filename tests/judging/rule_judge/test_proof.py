@@ -98,7 +98,6 @@ IDENTITIES = [
     ("A kiln is a furnace that turns clay into bricks.", "A kiln is a furnace."),
     ("Ann Lee, a nurse, is a poet who lives in Bern.", "Ann Lee is a poet."),
     ("In May, the museum was closed and the park was open.", "In May, the museum was closed."),
-    ("Well, the museum is closed.", "The museum is closed."),
     ("The museum is closed.", "Well the museum is closed."),
 ]
 """What explains a noun may be left out."""
@@ -128,6 +127,7 @@ NO_IDENTITIES = [
     ("Children, accompanied by an adult, may enter.", "Children may enter."),
     ("On Mondays, the museum is closed and the park is open.", "The park is open."),
     ("In May, the museum was closed and the park was open.", "In May, the park was closed."),
+    ("In May, the museum was closed.", "In May, the museum was closed and the park was open."),
     ("Water is safe to drink.", "Well water is safe to drink."),
     ("Drained soil is needed.", "Well drained soil is needed."),
 ]

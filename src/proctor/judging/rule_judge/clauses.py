@@ -12,16 +12,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from proctor.judging.rule_judge.lexicon import (
-    ATTRIBUTIONS,
-    CONDITIONS,
-    COST,
-    HARMLESS,
-    PREPOSITIONS,
-    SPLITTERS,
-    VERBS,
-    verb_key,
-)
+from proctor.judging.rule_judge import lexicon
+from proctor.judging.rule_judge.lexicon import PREPOSITIONS
 from proctor.judging.rule_judge.reading import Token, Tokens
 
 _COPULAS = ("be", "was")
@@ -31,9 +23,9 @@ _RESTRICTING = ("negation", "modal", "quantifier", "limit", "condition", "relati
 
 def is_verb(token: Token) -> bool:
     """Whether the token can be the verb of a sentence."""
-    if token.kind == "modal" or token.key in (*_COPULAS, "have", "had", COST):
+    if token.kind == "modal" or token.key in (*_COPULAS, "have", "had", lexicon.COST):
         return True
-    return token.kind == "word" and (token.key.endswith("+ed") or token.key in VERBS)
+    return token.kind == "word" and (token.key.endswith("+ed") or token.key in lexicon.VERBS)
 
 
 def has_verb(tokens: Sequence[Token]) -> bool:
@@ -49,7 +41,7 @@ def subject(tokens: Sequence[Token]) -> Tokens:
 
 def without_marks(tokens: Sequence[Token]) -> Tokens:
     """The tokens without marks, and without words that change nothing."""
-    return tuple(token for token in tokens if token.kind != "mark" and token.key not in HARMLESS)
+    return tuple(token for token in tokens if token.kind != "mark" and token.key not in lexicon.HARMLESS)
 
 
 def _is_limited(tokens: Sequence[Token]) -> bool:
@@ -57,7 +49,7 @@ def _is_limited(tokens: Sequence[Token]) -> bool:
     return any(token.key in _LIMITING or token.text.lower() in _LIMITING for token in tokens)
 
 
-_LIMITING = ATTRIBUTIONS | CONDITIONS | {"notonly", ":"}
+_LIMITING = lexicon.ATTRIBUTIONS | lexicon.CONDITIONS | {"notonly", ":"}
 
 
 def forms(tokens: Tokens) -> list[Tokens]:
@@ -68,8 +60,13 @@ def forms(tokens: Tokens) -> list[Tokens]:
 
 def stated(tokens: Tokens) -> list[Tokens]:
     """Everything that a sentence states: its forms, and those of its parts, also without the time of a past event."""
-    clauses = (version for versions in split_clauses(tokens) for version in versions)
-    found = [form for text in (tokens, *clauses, *_identities(tokens)) for form in forms(text)]
+    comma = _leading_part(tokens)
+    clauses = split_clauses(tokens)
+    if comma and not has_verb(tokens[:comma]):  # `In May, A opened and B closed`: B may have closed at another time
+        first_clause = split_clauses(tokens[comma + 1 :])[:1]
+        clauses = [[(*tokens[: comma + 1], *version) for version in versions] for versions in first_clause]
+    texts = (tokens, *_identities(tokens), *(version for versions in clauses for version in versions))
+    found = [form for text in texts for form in forms(text)]
     return list(dict.fromkeys(each for form in found for each in (form, *_without_time(form))))
 
 
@@ -161,9 +158,6 @@ def split_clauses(tokens: Tokens) -> list[list[Tokens]]:
     `The gate opens at 8 on Mondays and on holidays and closes at 20` has two clauses, the first one in two versions.
     Empty if the sentence cannot be split safely.
     """
-    comma = _leading_part(tokens)
-    if comma and not has_verb(tokens[:comma]):  # `In May, A opened and B closed`: B may have closed at another time
-        return [[(*tokens[: comma + 1], *part) for part in parts] for parts in split_clauses(tokens[comma + 1 :])[:1]]
     parts = _parts(tokens)
     if _is_limited(tokens) or len(parts) < 2 or not has_verb(parts[0][1]):
         return []
@@ -186,7 +180,7 @@ def split_clauses(tokens: Tokens) -> list[list[Tokens]]:
     return [] if places and places[-1] > min(places) and parts[-1][0] in ("and", "but") else clauses
 
 
-_INCLUDING = verb_key("including")
+_INCLUDING = lexicon.verb_key("including")
 _PLACING = PREPOSITIONS - {"of", "to", "by", "as", "from", "into", "onto"} | {"before", "after", "without"}
 """Prepositions of a time, a place or a purpose, which may belong to several clauses."""
 
@@ -198,7 +192,7 @@ def _parts(tokens: Tokens) -> list[tuple[str, Tokens]]:
     for index, token in enumerate([*tokens, Token("", "", "mark")]):
         around = [each.value for each in (*tokens[index - 1 : index], *tokens[index + 1 : index + 2])]
         is_range = len(around) == 2 and all(around)
-        if token.kind == "mark" or (token.key in SPLITTERS and not (token.key == "and" and is_range)):
+        if token.kind == "mark" or (token.key in lexicon.SPLITTERS and not (token.key == "and" and is_range)):
             parts += [(joint, tuple(part))] if part else []
             joint, part = token.key if part else joint + token.key, []
         else:

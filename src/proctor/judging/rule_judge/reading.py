@@ -78,7 +78,6 @@ def fold(text: str) -> str:
 
 _SPELLINGS = (
     (r"^\W*(?:yes|yeah|yep)\b[\s,.!:;-]+(?:(?:and|but|so)\s)?", ""),
-    (r"^\W*(?:no|sure|well|oh|absolutely|certainly|of course|correct|right|exactly|indeed)\s?[,.!:;-]+\s*", ""),
     (r"^\W*well\s(?=(?:the|a|an|it|they|he|she|in|on|by)\b)", ""),
     (r",\s?while\b", ", whereas"),
     (r"\bcan't\b", "can not"),

@@ -1,7 +1,7 @@
 """Reads typed values in a text: numbers with units, money, dates, times of day and identifiers.
 
 How it works: one pattern per type, tried in an order in which the most specific wins: dates, times of day, identifiers
-(`A-17`, `2.8.1`, an address), numbers. Values of one dimension are compared in its base unit, so 90 minutes are 1.5
+(`A-17`, `2.8.1`), numbers. Values of one dimension are compared in its base unit, so 90 minutes are 1.5
 hours. Comparing strings instead would fail "3 May 2025" against "2025-05-03" and pass 70 euros for 70 dollars.
 """
 
@@ -84,10 +84,9 @@ def conflicts(claim: Value, source: Value) -> bool:
     return not (claim.kind == "number" and is_near and (claim.size != source.size or is_rounded))
 
 
-_ADDRESS = r"https?://\S+[\w/]|[\w.+-]+@[\w-]+\.[\w.]+\w"
 _VERSION = r"(?<![\w.])(?:v\d+(?:\.\d+)+|\d+(?:\.\d+){2,})(?:-\w+)?(?!\w)"
 _CODE = r"(?<![\w.])\d+-[A-Z]{1,3}\b|(?<![\w-])[A-Za-z]\w*(?:[-_/]\w+)*"
-_ID = re.compile("|".join((_ADDRESS, _VERSION, _CODE)))
+_ID = re.compile(f"{_VERSION}|{_CODE}")
 _MONTH = "|".join(["sept?(?:ember)?", *(f"{m[:3]}(?:{m[3:]})?" for m in MONTHS if m != "september")])
 _DAY = r"\d{1,2}(?:st|nd|rd|th)?(?!\d)"
 _YEAR = r"(?:1\d|20|21)\d\d(?![\d,.]\d|[\w-]|\s(?:percent|euros?|dollars?|people|homes|items))"
@@ -96,7 +95,6 @@ _DATE = re.compile(
     rf"|\b(?P<m2>{_MONTH})\b\.?\s{{1,3}}(?P<d2>{_DAY})(?:\s?,?\s{{0,3}}(?P<y2>\d{{4}})(?!\d))?"
     rf"|(?<![\w.])(?P<d3>{_DAY})\s{{1,3}}(?:of\s)?(?P<m3>{_MONTH})\b\.?(?:\s?,?\s{{0,3}}(?P<y3>\d{{4}})(?!\d))?"
     rf"|\b(?P<m4>{_MONTH})\b\.?\s?,?\s{{1,3}}(?:of\s)?(?P<y4>\d{{4}})(?!\d)"
-    r"|(?<![\w/.])(?P<d5>\d{1,2})\.(?P<m5>\d{1,2})\.(?P<y5>\d{4})(?!\d)"
     rf"|(?<![\w'])(?P<m6>{'|'.join({*MONTHS} - {'may', 'march'})}|(?-i:May|March))(?![\w'])"
     rf"|\b(?P<w7>{'|'.join(WEEKDAYS)})s?\b"
     rf"|(?:\b(?:in|since|until|during|between|from|by|before|after)\s|\()(?P<y8>{_YEAR})",
