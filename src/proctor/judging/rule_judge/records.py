@@ -74,7 +74,8 @@ def _line_kind(line: str) -> str:
 
 
 def _names(kind: str, name: str) -> tuple[str, ...]:
-    return (name, f"{_words(kind)} {name}", f"{name} {_words(kind)}") if name else ()
+    noun = re.sub(r" (?:id|name|number)$", "", _words(kind))
+    return (name, f"{noun} {name}", f"{name} {noun}") if name else ()
 
 
 def _words(key: str) -> str:
