@@ -94,7 +94,10 @@ IDENTITIES = [
     ("The Owl is a German film by Ann Lee, starring Ben Roth.", "The Owl is a German film."),
     ("Ann Lee (2 May 1950 – 3 June 1999) was a singer and actor.", "Ann Lee was a singer and actor."),
     ("Ann Lee (born 1950), better known as Ivy, is a painter, poet and singer.", "Ann Lee is a painter."),
-    ("Shinty, also called camanachd, is the national sport of the Highlands.", "Shinty is the national sport of the Highlands."),
+    (
+        "Shinty, also called camanachd, is the national sport of the Highlands.",
+        "Shinty is the national sport of the Highlands.",
+    ),
     ("A kiln is a furnace that turns clay into bricks.", "A kiln is a furnace."),
     ("Ann Lee, a nurse, is a poet who lives in Bern.", "Ann Lee is a poet."),
     ("In May, the museum was closed and the park was open.", "In May, the museum was closed."),
@@ -104,6 +107,8 @@ IDENTITIES = [
 NO_IDENTITIES = [
     ("The Po is the longest river in Italy.", "The Po is the longest river."),
     ("The hall is a market on Mondays.", "The hall is a market."),
+    ("The hall is a market, on Mondays.", "The hall is a market."),
+    ("The bar is a café by day.", "The bar is a café."),
     ("The villa is a hotel in winter.", "The villa is a hotel."),
     ("The shop, in winter, is a bakery.", "The shop is a bakery."),
     ("Tea, without sugar, is a healthy drink.", "Tea is a healthy drink."),

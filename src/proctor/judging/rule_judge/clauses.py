@@ -83,7 +83,8 @@ def _identities(tokens: Tokens) -> Iterator[Tokens]:
     """`Ann Lee (born 1950), a nurse, is a poet, painter and singer who lives in Bern` as `Ann Lee is a poet`.
 
     What follows an indefinite noun cannot make it false that X is one: which one, by whom, what else. A place or time
-    can (`the hall is a market on Mondays`), as can what follows `the` (`the longest river in Italy`).
+    can (`the hall is a market on Mondays`), as can what follows `the` (`the longest river in Italy`). A remark between
+    X and the verb goes only if it is another name or the years of a life: `soap, swallowed, is a poison`.
     """
     place = next((index for index, token in enumerate(tokens) if token.key in _COPULAS), 0)
     noun = tokens[place + 1 :]
@@ -92,7 +93,8 @@ def _identities(tokens: Tokens) -> Iterator[Tokens]:
     is_plain = bool(subject) and not has_verb(subject) and subject[0].key not in PREPOSITIONS
     if not is_plain or not noun or not noun[0].article or any(token.kind in _RESTRICTING for token in subject):
         return
-    if not _is_limited([token for token in (*subject, *noun) if token.key != "or"]) and _is_other_name(remark):
+    is_fact = not _is_limited([token for token in (*subject, *noun) if token.key != "or"])
+    if is_fact and (not remark or _is_other_name(remark)):
         yield (*subject, tokens[place], *noun)
         for end in range(1, len(noun)) if noun[0].article in ("a", "an") else ():
             if _explains_noun(noun[:end], noun[end:]):
@@ -100,12 +102,12 @@ def _identities(tokens: Tokens) -> Iterator[Tokens]:
 
 
 def _is_other_name(remark: Tokens) -> bool:
-    """Whether what stands between a subject and its verb, if anything, is another name for it, or the years of a life."""
+    """Whether what stands between a subject and its verb is another name for it, or the years of a life."""
     words = [token for token in remark if token.kind != "mark" and token.key != "or"]
     is_name = any(token.text.lower() in _NAMING or token.article for token in words[:3])
     is_life = all(token.key == "to" or (token.value and any(token.value.parts[:1])) for token in words)
     is_safe = not any(token.kind in _RESTRICTING for token in words) and not _is_limited(words)
-    return not remark or (remark[-1].kind == "mark" and is_safe and (is_name or is_life))
+    return remark[-1].kind == "mark" and is_safe and (is_name or is_life)
 
 
 _NAMING = frozenset("known called named born who which".split())
@@ -115,12 +117,16 @@ def _explains_noun(noun: Tokens, rest: Tokens) -> bool:
     """Whether the rest of `is a …` only says more about the noun: `… made of wood`, `… by Ann`, `…, which floats`."""
     if any(token.kind in _RESTRICTING or is_verb(token) for token in noun):
         return False
-    first, second = (*rest, *rest)[:2]
-    if first.key == ",":
-        return all(token.key != "or" for token in rest)
-    is_phrase = second.kind == "name" or second.article != "" or second.key in PREPOSITIONS
-    is_participle = first.key.endswith(("+ed", "+ing")) and is_phrase  # not of `a computer animated film`
-    return first.key in ("by", "who", "which") or first.article == "that" or is_participle
+    first, second = rest[0], rest[1] if len(rest) > 1 else rest[0]
+    if first.key == ",":  # not `a dog, or a cat`, and not `a market, on Mondays`
+        is_scope = second.key in PREPOSITIONS or second.kind in _RESTRICTING
+        return not is_scope and all(token.key != "or" for token in rest)
+    is_somebody = second.kind == "name" or second.article != ""
+    if first.key == "by":  # not `a café by day`
+        return is_somebody
+    if first.key.endswith(("+ed", "+ing")):  # not `a computer animated film`
+        return is_somebody or second.key in PREPOSITIONS
+    return first.key in ("who", "which") or first.article == "that"
 
 
 def _moved(tokens: Tokens) -> Tokens:

@@ -79,6 +79,7 @@ def fold(text: str) -> str:
 _SPELLINGS = (
     (r"^\W*(?:yes|yeah|yep)\b[\s,.!:;-]+(?:(?:and|but|so)\s)?", ""),
     (r"^\W*well\s(?=(?:the|a|an|it|they|he|she|in|on|by)\b)", ""),
+    (r"^\W*\d+(?:\.\d+)+\.?\s+(?=(?-i:[A-Z][a-z]))", ""),  # `7.2 The customer may …`
     (r",\s?while\b", ", whereas"),
     (r"\bcan't\b", "can not"),
     (r"(?<=[a-z])\s?n't\b", " not"),
@@ -87,7 +88,7 @@ _SPELLINGS = (
     (r"\bunited states(?: of america)?\b|(?-i:\bU\.\s?S\.(?:\s?A\.)?|\bUS\b)|(?<=\bthe )us\b", "USA"),
     (r"(?<=\d)\s?[–-]\s?(?=\d+(?:\.\d+)?\s?(?:%|°|[a-z]))|(?<=\d)\s?–\s?(?=\d)", " to "),
 )
-"""Openings such as `Yes,` and spellings, with what they are read as."""
+"""Openings, numbers of paragraphs and spellings, with what they are read as."""
 _PATTERNS = [(re.compile(pattern, re.IGNORECASE), plain) for pattern, plain in _SPELLINGS]
 _PHRASES = re.compile(rf"\b(?:{'|'.join(sorted(lexicon.PHRASES, key=len, reverse=True))})\b", re.IGNORECASE)
 _WORDS = re.compile(r"[^\W\d_]+|[,;:()]")
