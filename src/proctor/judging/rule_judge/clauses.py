@@ -18,7 +18,7 @@ from proctor.judging.rule_judge.reading import Token, Tokens
 
 _COPULAS = ("be", "was")
 _RESTRICTING = ("negation", "modal", "quantifier", "limit", "condition", "relation")
-"""Kinds of tokens that may restrict what is said beside them."""
+"""Kinds of tokens that may restrict the rest of the sentence."""
 
 
 def is_verb(token: Token) -> bool:

@@ -33,7 +33,7 @@ class Token:
     kind: TokenKind
     value: Value | None = None
     article: str = field(default="", compare=False)
-    """The article before it, which is not a token of its own."""
+    """The article before it: articles are not tokens."""
 
     @property
     def is_content(self) -> bool:
