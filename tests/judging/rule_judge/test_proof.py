@@ -101,6 +101,8 @@ IDENTITIES = [
     ("A kiln is a furnace that turns clay into bricks.", "A kiln is a furnace."),
     ("Ann Lee, a nurse, is a poet who lives in Bern.", "Ann Lee is a poet."),
     ("In May, the museum was closed and the park was open.", "In May, the museum was closed."),
+    ("Is the lift open? No, the lift is closed.", "The lift is closed."),
+    ('{"order_id": "X-9", "status": "late"}', "Order X-9 is late."),
     ("The museum is closed.", "Well the museum is closed."),
 ]
 """What explains a noun may be left out."""
@@ -109,6 +111,12 @@ NO_IDENTITIES = [
     ("The hall is a market on Mondays.", "The hall is a market."),
     ("The hall is a market, on Mondays.", "The hall is a market."),
     ("The bar is a café by day.", "The bar is a café."),
+    ("The trip is a gift, assuming you book.", "The trip is a gift."),
+    ("The trip is a gift, given enough bookings.", "The trip is a gift."),
+    ("The pill is a cure in most cases.", "The pill is a cure."),
+    ("The tax is a burden for the poor.", "The tax is a burden."),
+    ("Smoking is a crime when done indoors.", "Smoking is a crime."),
+    ("The Fox, formerly a bank, is a bar.", "The Fox is a bank."),
     ("The villa is a hotel in winter.", "The villa is a hotel."),
     ("The shop, in winter, is a bakery.", "The shop is a bakery."),
     ("Tea, without sugar, is a healthy drink.", "Tea is a healthy drink."),

@@ -89,16 +89,16 @@ def _identities(tokens: Tokens) -> Iterator[Tokens]:
     place = next((index for index, token in enumerate(tokens) if token.key in _COPULAS), 0)
     noun = tokens[place + 1 :]
     start = next((index for index, token in enumerate(tokens[:place]) if token.kind == "mark"), place)
-    subject, remark = tokens[:start], tokens[start:place]
-    is_plain = bool(subject) and not has_verb(subject) and subject[0].key not in PREPOSITIONS
-    if not is_plain or not noun or not noun[0].article or any(token.kind in _RESTRICTING for token in subject):
+    first, remark = tokens[:start], tokens[start:place]
+    is_plain = bool(first) and not has_verb(first) and first[0].key not in PREPOSITIONS
+    if not is_plain or not noun or not noun[0].article or any(token.kind in _RESTRICTING for token in first):
         return
-    is_fact = not _is_limited([token for token in (*subject, *noun) if token.key != "or"])
+    is_fact = not _is_limited([token for token in (*first, *noun) if token.key != "or"])
     if is_fact and (not remark or _is_other_name(remark)):
-        yield (*subject, tokens[place], *noun)
+        yield (*first, tokens[place], *noun)
         for end in range(1, len(noun)) if noun[0].article in ("a", "an") else ():
             if _explains_noun(noun[:end], noun[end:]):
-                yield (*subject, tokens[place], *noun[:end])
+                yield (*first, tokens[place], *noun[:end])
 
 
 def _is_other_name(remark: Tokens) -> bool:
@@ -118,13 +118,14 @@ def _explains_noun(noun: Tokens, rest: Tokens) -> bool:
     if any(token.kind in _RESTRICTING or is_verb(token) for token in noun):
         return False
     first, second = rest[0], rest[1] if len(rest) > 1 else rest[0]
-    if first.key == ",":  # not `a dog, or a cat`, and not `a market, on Mondays`
-        is_scope = second.key in PREPOSITIONS or second.kind in _RESTRICTING
+    is_participle = [token.key.endswith(("+ed", "+ing")) for token in (first, second)]
+    if first.key == ",":  # not `a dog, or a cat`, nor `a market, on Mondays`, nor `a gift, assuming you book`
+        is_scope = second.key in PREPOSITIONS or second.kind in _RESTRICTING or is_participle[1]
         return not is_scope and all(token.key != "or" for token in rest)
     is_somebody = second.kind == "name" or second.article != ""
     if first.key == "by":  # not `a café by day`
         return is_somebody
-    if first.key.endswith(("+ed", "+ing")):  # not `a computer animated film`
+    if is_participle[0]:  # not `a computer animated film`
         return is_somebody or second.key in PREPOSITIONS
     return first.key in ("who", "which") or first.article == "that"
 
@@ -171,12 +172,14 @@ def split_clauses(tokens: Tokens) -> list[list[Tokens]]:
     helper = [token for token in parts[0][1][len(first) :][:1] if token.key in _COPULAS]
     clauses: list[list[Tokens]] = []
     for joint, part in parts:
+        is_aside = joint == "," and part[0].key.endswith(("+ed", "+ing"))  # `…, given enough time`
         is_predicate = is_verb(part[0]) or (part[0].kind == "negation" and len(part) > 1 and is_verb(part[1]))
+        is_clause = has_verb(part) and part[0].key not in PREPOSITIONS and part[0].kind != "relation"
         if is_predicate and not first:
             return []
-        if is_predicate:
+        if is_predicate and not is_aside:
             clauses.append([(*first, *(helper if part[0].key.endswith("+ed") else ()), *part)])
-        elif not clauses or (has_verb(part) and part[0].key not in PREPOSITIONS and part[0].kind != "relation"):
+        elif not clauses or (is_clause and not is_aside):
             clauses.append([part])
         else:
             whole = (*clauses[-1][-1], Token("and", "and", "function"), *part)
