@@ -434,6 +434,11 @@ def test_declining_is_neither_relevant_nor_irrelevant(text: str) -> None:
     assert relevances("When did it open?", [text])[0].verdict == "cannot tell"
 
 
+def test_a_question_in_another_language_is_left_open() -> None:
+    answer_text = "Das Ticket kostet mehr als ein Buch."
+    assert relevances("Was kostet das Ticket?", [answer_text])[0].verdict == "cannot tell"
+
+
 def test_small_talk_around_an_answer_is_a_courtesy() -> None:
     texts = ["Hello!", "The Berlin office opens at 9 am.", "Is there anything else?"]
     found = [judged.verdict for judged in relevances("When does the Berlin office open?", texts)]

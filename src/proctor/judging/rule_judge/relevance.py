@@ -16,7 +16,7 @@ from typing import Literal
 
 from proctor.judging.rule_judge.claims import declines, makes_claim, without_courtesy
 from proctor.judging.rule_judge.clauses import without_marks
-from proctor.judging.rule_judge.lexicon import FUNCTION_WORDS, PREPOSITIONS, stem
+from proctor.judging.rule_judge.lexicon import FUNCTION_WORDS, PREPOSITIONS, is_english, stem
 from proctor.judging.rule_judge.reading import Token, Tokens, matches, names_in, read
 from proctor.judging.rule_judge.values import MONEY
 
@@ -76,6 +76,8 @@ def _relevance(question: str, text: str, names: frozenset[str], *, may_be_short:
     asked, said = read(question, names), without_marks(read(without_courtesy(text), names))
     if other := _other_id(asked, said):
         return Relevance("irrelevant", f"it is about “{other}”")
+    if not is_english(f"{question} {text}"):
+        return Relevance("cannot tell", "the rules are for English")
     if _YES_NO.search(question.lower()):
         return Relevance("relevant", "it gives a yes or no") if _names_topic(asked, said) else OPEN
     kind = next((each for each in _KINDS if re.search(rf"\b(?:{each[1]})\b", question.lower())), None)
