@@ -83,9 +83,13 @@ _SPELLINGS = (
     (r"^\W*\d+(?:\.\d+)+\.?\s+(?=(?-i:[A-Z][a-z]))", ""),  # `7.2 The customer may …`
     (r",\s?while\b", ", whereas"),
     (r"\bcan't\b", "can not"),
+    (r"\bwon't\b", "will not"),
     (r"(?<=[a-z])\s?n't\b", " not"),
     (r"\b(it|that|there|he|she|what|who|here)\s?'s\b", r"\1 is"),
     (r"'re\b", " are"),
+    (r"'ll\b", " will"),
+    (r"'ve\b", " have"),
+    (r"(?<=[a-z]{3}[nlrt])is(?=(?:e|es|ed|ing|ation|ations)\b)", "iz"),  # `organised`, `modernisation`
     (r"\bunited states(?: of america)?\b|(?-i:\bU\.\s?S\.(?:\s?A\.)?|\bUS\b)|(?<=\bthe )us\b", "USA"),
     (r"(?<=\d)\s?[–-]\s?(?=\d+(?:\.\d+)?\s?(?:%|°|[a-z]))|(?<=\d)\s?–\s?(?=\d)", " to "),
 )

@@ -17,8 +17,8 @@ from proctor.judging.rule_judge.lexicon import UNITS
 
 Kind = Literal["number", "date", "clock", "id"]
 
-SIGNS = {"$": "usd", "€": "eur", "£": "gbp", "¥": "jpy", "₹": "inr", "%": "percent"}
-MONEY = frozenset("usd eur gbp jpy inr chf".split())
+SIGNS = {"$": "usd", "€": "eur", "£": "gbp", "¥": "jpy", "₹": "inr", "%": "percent", "fr.": "chf", "sfr.": "chf"}
+MONEY = frozenset("usd eur gbp jpy inr chf sek nok dkk pln czk cad aud cny".split())
 SCALES = {"thousand": 1e3, "k": 1e3, "million": 1e6, "mn": 1e6, "billion": 1e9, "bn": 1e9, "trillion": 1e12}
 MONTHS = "january february march april may june july august september october november december".split()
 WEEKDAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
@@ -86,7 +86,8 @@ def conflicts(claim: Value, source: Value) -> bool:
 
 _VERSION = r"(?<![\w.])(?:v\d+(?:\.\d+)+|\d+(?:\.\d+){2,})(?:-\w+)?(?!\w)"
 _CODE = r"(?<![\w.])\d+-[A-Z]{1,3}\b|(?<![\w-])[A-Za-z]\w*(?:[-_/]\w+)*"
-_ID = re.compile(f"{_VERSION}|{_CODE}")
+_ADDRESS = r"https?://\S+[\w/]|[\w.+-]+@[\w-]+\.[\w.]+\w"
+_ID = re.compile(f"{_ADDRESS}|{_VERSION}|{_CODE}")
 _MONTH = "|".join(["sept?(?:ember)?", *(f"{m[:3]}(?:{m[3:]})?" for m in MONTHS if m != "september")])
 _DAY = r"\d{1,2}(?:st|nd|rd|th)?(?!\d)"
 _YEAR = r"(?:1\d|20|21)\d\d(?![\d,.]\d|[\w-]|\s(?:percent|euros?|dollars?|people|homes|items))"
@@ -95,6 +96,7 @@ _DATE = re.compile(
     rf"|\b(?P<m2>{_MONTH})\b\.?\s{{1,3}}(?P<d2>{_DAY})(?:\s?,?\s{{0,3}}(?P<y2>\d{{4}})(?!\d))?"
     rf"|(?<![\w.])(?P<d3>{_DAY})\s{{1,3}}(?:of\s)?(?P<m3>{_MONTH})\b\.?(?:\s?,?\s{{0,3}}(?P<y3>\d{{4}})(?!\d))?"
     rf"|\b(?P<m4>{_MONTH})\b\.?\s?,?\s{{1,3}}(?:of\s)?(?P<y4>\d{{4}})(?!\d)"
+    r"|(?<![\w/.])(?P<d5>\d{1,2})\.(?P<m5>\d{1,2})\.(?P<y5>\d{4})(?!\d)"
     rf"|(?<![\w'])(?P<m6>{'|'.join({*MONTHS} - {'may', 'march'})}|(?-i:May|March))(?![\w'])"
     rf"|\b(?P<w7>{'|'.join(WEEKDAYS)})s?\b"
     rf"|(?:\b(?:in|since|until|during|between|from|by|before|after)\s|\()(?P<y8>{_YEAR})",
@@ -103,16 +105,16 @@ _DATE = re.compile(
 """Groups are named after what they hold: year, month, day, weekday. `5/6/2024` is left out: it may be May or June."""
 _CLOCK = re.compile(
     r"(?<![\w.:])(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::\d{2})?(?![\w:])(?:\s?(?P<half>[ap])\.?m\b\.?)?"
-    r"|(?<![\w.:])(?P<hour2>\d{1,2})\s?(?P<half2>[ap])\.?m\b\.?",
+    r"|(?<![\w.:])(?P<hour2>\d{1,2})\s?(?P<half2>[ap])\.?m\b\.?|\b(?P<word>noon|midday|midnight)\b",
     re.IGNORECASE,
 )
 _WORD = "|".join(sorted([*SPELLED, "hundred", *SCALES], key=len, reverse=True))
 _NUMBER = re.compile(
-    r"(?<![\w.])(?:(?<![\w)])(?P<minus>[-−]))?(?P<code>(?:EUR|USD|GBP|CHF|JPY|INR)\s|(?:US)?[$€£¥₹]\s?)?(?:"
+    r"(?<![\w.])(?:(?<![\w)])(?P<minus>[-−]))?(?P<code>(?:EUR|USD|GBP|CHF|JPY|INR|SEK|NOK|DKK|PLN|CZK|CAD|AUD|CNY|S?Fr\.)\s|(?:US)?[$€£¥₹]\s?)?(?:"
     r"(?P<digits>\d{1,3}(?:[,\u202f\u2009' ](?=\d{3}(?!\d))\d{3}){1,6}(?:\.\d+)?|\d{1,3}(?:\.\d{3}){1,6},\d{1,2}"
     r"|\d+(?:\.\d+)?)(?!\d)(?!\.\d)(?P<rank>(?:st|nd|rd|th)\b)?(?P<decade>'?s\b)?"
     rf"|(?<![\w'-])(?P<words>(?:{_WORD})(?:[ -](?:and )?(?:{_WORD}))*)(?![\w']))"
-    rf"(?:[\s-]?(?P<scale>{'|'.join(SCALES)})\b)?"
+    rf"(?:[\s-]?(?P<scale>{'|'.join(SCALES)})\b|(?(code)(?P<letter>[mb])\b))?"  # `$5m` are millions, `5m` is a length
     rf"(?(code)|(?:\s?(?:°|degrees?)\s?(?P<degree>celsius|fahrenheit|[CF])\b|\s?(?P<sign>[%€£$¥₹])"
     rf"|[\s-]?(?P<unit>{'|'.join(sorted(UNITS, key=len, reverse=True))})(?!\w))?)",
     re.IGNORECASE,
@@ -133,7 +135,7 @@ def find_values(text: str) -> list[Value]:
 
 def _ids(text: str) -> Iterator[Value]:
     for match in _ID.finditer(text):
-        if any(map(str.isdigit, match[0])):  # otherwise it is a word
+        if any(map(str.isdigit, match[0])) or "@" in match[0] or "://" in match[0]:  # otherwise it is a word
             yield Value("id", match[0], *match.span())
 
 
@@ -152,7 +154,9 @@ def _dates(text: str) -> Iterator[Value]:
 def _clocks(text: str) -> Iterator[Value]:
     for match in _CLOCK.finditer(text):
         half = (match["half"] or match["half2"] or "").lower()
-        hour, minute = int(match["hour"] or match["hour2"]), int(match["minute"] or 0)
+        if match["word"]:
+            half = "a" if match["word"].lower() == "midnight" else "p"
+        hour, minute = int(match["hour"] or match["hour2"] or 12), int(match["minute"] or 0)
         if half:
             hour = hour % 12 + (12 if half == "p" else 0)
         is_half_open = not half and hour <= 12 and not match[0].startswith("0")
@@ -165,7 +169,8 @@ def _numbers(text: str) -> Iterator[Value]:
         read = {name: (word or "").strip().lower() for name, word in match.groupdict().items()}
         code, degree = read["code"] or read["sign"], read["degree"][:1]
         amount = _digits(read["digits"]) if read["digits"] else _spelled(read["words"])
-        amount *= SCALES.get(read["scale"], 1.0) * (-1 if read["minus"] else 1)
+        amount *= SCALES.get(read["scale"] or {"m": "mn", "b": "bn"}.get(read["letter"], ""), 1.0)
+        amount *= -1 if read["minus"] else 1
         unit, size = UNITS.get(read["unit"], (SIGNS.get(code.removeprefix("us"), code), 1.0))
         unit = {"c": "celsius", "f": "fahrenheit"}.get(degree) or unit
         unit = "ordinal" if read["rank"] else "decade" if read["decade"] else unit
