@@ -92,6 +92,14 @@ def excludes(one: str, other: str) -> bool:
     return (one, other) in _EXCLUSIVE or (form == other_form and (base, other_base) in _EXCLUSIVE)
 
 
+_MEASURES = [{stem(word) for word in group} for group in _GROUPS["measures"]]
+
+
+def is_same_measure(one: str, other: str) -> bool:
+    """Whether two stems name one measure, as `depth` and `deep` do."""
+    return any({one, other} <= group for group in _MEASURES)
+
+
 def is_english(text: str) -> bool:
     """Whether a text can be English: not if words of other languages or with accents outnumber the English ones."""
     words = re.findall(r"[^\W\d_]+", text.lower())

@@ -15,10 +15,12 @@ from functools import lru_cache
 from typing import Literal
 
 from proctor.judging.rule_judge import lexicon
+from proctor.judging.rule_judge.cells import Cell, Row, cell_claims, read_rows
 from proctor.judging.rule_judge.claims import split_statements, without_courtesy
-from proctor.judging.rule_judge.clauses import forms, is_verb, split_clauses, stated, subject
+from proctor.judging.rule_judge.clauses import forms, is_verb, split_clauses, stated, subject, without_marks
 from proctor.judging.rule_judge.reading import Token, Tokens, excludes, matches, names_in, read
-from proctor.judging.rule_judge.records import sentences, split_passage
+from proctor.judging.rule_judge.records import split_passage
+from proctor.judging.rule_judge.values import MONEY, find_values
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,47 +42,53 @@ class Source:
     tokens: Tokens
     statements: Sequence[Tokens]
     """What it states, in each way to write it."""
-    is_data: bool
-    """Whether it is a cell or a field."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grounds:
+    """What claims are judged by: the sentences and the data of the passages, and what the user said."""
+
+    sources: Sequence[Source]
+    rows: Sequence[Row]
+    asked: Tokens
+    money: str
+    """The only currency in the passages and the user's words; else empty."""
 
 
 @lru_cache(maxsize=64)
-def read_sources(
-    passages: tuple[str, ...], claims: tuple[str, ...] = (), known: tuple[str, ...] = ()
-) -> tuple[Source, ...]:
-    """The sentences of passages. The claims tell which words are names, the user which currency is meant."""
+def read_grounds(passages: tuple[str, ...], claims: tuple[str, ...] = (), known: tuple[str, ...] = ()) -> Grounds:
+    """The passages and the user's words as tokens. The claims tell which words are names."""
     names = names_in([*passages, *claims])
     split = [split_passage(passage) for passage in passages]
     prose = [statement for _, texts in split for text in texts for statement in split_statements(text)]
-    data = sentences([record for records, _ in split for record in records], claims, (*passages, *known))
-    quotes = [(text, text, False) for text in prose if not text.rstrip(" \"'”)").endswith("?")]
-    quotes += [(quote, text, True) for quote, text in data]
-    texts = [(quote, read(text, names), is_data) for quote, text, is_data in quotes]
-    return tuple(Source(quote, tokens, stated(tokens), is_data) for quote, tokens, is_data in texts)
+    texts = [(text, read(text, names)) for text in prose if not text.rstrip(" \"'”)").endswith("?")]
+    rows = read_rows([record for records, _ in split for record in records], names)
+    money = {value.unit for text in (*passages, *known) for value in find_values(text)} & MONEY
+    asked = tuple(token for text in known for token in read(text, names))
+    sources = [Source(text, tokens, stated(tokens)) for text, tokens in texts]
+    return Grounds(sources, rows, asked, next(iter(money)) if len(money) == 1 else "")
 
 
 def judge_claims(claims: Sequence[str], passages: Sequence[str], known: Sequence[str] = ()) -> list[Verdict]:
     """The verdict on each claim. `known` is what the user said."""
-    sources = read_sources(tuple(passages), tuple(claims), tuple(known))
+    grounds = read_grounds(tuple(passages), tuple(claims), tuple(known))
     names = names_in([*passages, *claims])
-    asked = [token for text in known for token in read(text, names)]
     verdicts: list[Verdict] = []
     for text in claims:
         tokens = read(without_courtesy(text) or text, names)
         if tokens and tokens[0].key in lexicon.PRONOUNS:
-            verdicts.append(_judge_pronoun(text, tokens, sources, verdicts[-1] if verdicts else None))
+            verdicts.append(_judge_pronoun(text, tokens, grounds, verdicts[-1] if verdicts else None))
         else:
-            found = _judge(text, tokens, sources)
-            verdicts.append(_judge_data(tokens, sources, asked) if found == OPEN else found)
+            verdicts.append(_judge(text, tokens, grounds))
     return verdicts
 
 
-def _judge_pronoun(text: str, tokens: Tokens, sources: Sequence[Source], verdict: Verdict | None) -> Verdict:
+def _judge_pronoun(text: str, tokens: Tokens, grounds: Grounds, verdict: Verdict | None) -> Verdict:
     """Judge a claim that starts with a pronoun, given the verdict on the claim before: it is the passages' subject."""
     if verdict and verdict.answer != "supported":
         return OPEN
-    topic = _topic(sources)
-    return _judge(text, (*topic, *tokens[1:]), sources) if topic else OPEN
+    topic = _topic(grounds.sources)
+    return _judge(text, (*topic, *tokens[1:]), grounds) if topic else OPEN
 
 
 def _topic(sources: Sequence[Source]) -> Tokens:
@@ -91,23 +99,17 @@ def _topic(sources: Sequence[Source]) -> Tokens:
     return next(iter(candidates)) if len(candidates) == 1 else ()
 
 
-def _judge(text: str, tokens: Tokens, sources: Sequence[Source]) -> Verdict:
-    if copy := next((source for source in sources if _bare(source.text) == _bare(text)), None):
-        return Verdict("supported", f"the passages say “{copy.text}”")
+def _judge(text: str, tokens: Tokens, grounds: Grounds) -> Verdict:
+    quotes = [*(source.text for source in grounds.sources), *(cell.quote for row in grounds.rows for cell in row.cells)]
+    if copy := next((quote for quote in quotes if _bare(quote) == _bare(text)), None):
+        return Verdict("supported", f"the passages say “{copy}”")
     if not lexicon.is_english(text):
         return Verdict("cannot tell", "the rules are for English")
-    whole = _judge_tokens(tokens, sources)
+    whole = _judge_tokens(tokens, grounds)
     is_linked = any(token.text.lower() in lexicon.LINKS for token in tokens)
     if whole == OPEN and not is_linked:
-        return all_of([_judge_tokens(versions[-1], sources) for versions in split_clauses(tokens)])
+        return all_of([_judge_tokens(versions[-1], grounds) for versions in split_clauses(tokens)])
     return whole
-
-
-def _judge_data(tokens: Tokens, sources: Sequence[Source], asked: Sequence[Token]) -> Verdict:
-    """Judge a claim by data alone, without the terms that it repeats from the question: `… for a loan of $500`."""
-    place = next((index for index, token in enumerate(tokens) if token.key == "for"), 0)
-    is_echo = all(any(matches(token, each) for each in asked) for token in tokens[place:] if token.is_content)
-    return _judge_tokens(tokens[:place], [each for each in sources if each.is_data]) if place and is_echo else OPEN
 
 
 def _bare(text: str) -> str:
@@ -122,16 +124,39 @@ def all_of(verdicts: Sequence[Verdict]) -> Verdict:
     return verdicts[-1] if verdicts and all(each.answer == "supported" for each in verdicts) else OPEN
 
 
-def _judge_tokens(tokens: Tokens, sources: Sequence[Source]) -> Verdict:
-    """Any sentence that proves the claim decides; otherwise any that refutes it."""
+def _judge_tokens(tokens: Tokens, grounds: Grounds) -> Verdict:
+    """Any sentence that proves the claim decides; otherwise any that refutes it; otherwise the data."""
     found = [
-        _compare(claim, statement, source, sources)
-        for source in sources
+        _compare(claim, statement, source, grounds.sources)
+        for source in grounds.sources
         for statement in source.statements
         for claim in forms(tokens)
     ]
     ranked = [each for answer in ("supported", "contradicted") for each in found if each.answer == answer]
-    return ranked[0] if ranked else OPEN
+    return ranked[0] if ranked else _judge_data(tokens, grounds)
+
+
+def _judge_data(tokens: Tokens, grounds: Grounds) -> Verdict:
+    """Judge a claim by the cells that it is about, without terms that it repeats from the question: `… for a loan`."""
+    claim = without_marks(tokens)
+    place = next((index for index, token in enumerate(claim) if token.key == "for"), len(claim))
+    is_echo = all(any(matches(token, each) for each in grounds.asked) for token in claim[place:] if token.is_content)
+    for text in (claim, claim[:place]) if is_echo else (claim,):
+        if found := cell_claims(text, grounds.rows, grounds.asked, grounds.money):
+            return all_of([_compare_cell(each.said, each.cell) for each in found])
+    return OPEN
+
+
+def _compare_cell(said: Tokens, cell: Cell) -> Verdict:
+    """Compare what a claim says about a cell with what is there."""
+    reason = _negation(said, cell.value)
+    if len(said) == len(cell.value):
+        differences = [pair for pair in zip(said, cell.value, strict=True) if not matches(*pair)]
+        if not differences:
+            return Verdict("supported", f"the passages say “{cell.quote}”")
+        if len(differences) == 1 and excludes(*differences[0]):
+            reason = f"it says “{differences[0][0].text}” instead of “{differences[0][1].text}”"
+    return Verdict("contradicted", f"{reason}; the passages say “{cell.quote}”") if reason else OPEN
 
 
 def _compare(claim: Tokens, statement: Tokens, source: Source, sources: Sequence[Source]) -> Verdict:
@@ -145,7 +170,7 @@ def _compare(claim: Tokens, statement: Tokens, source: Source, sources: Sequence
     elif len(differences) == 1:
         ours, theirs = differences[0]
         # Holland may be the Netherlands, unless the passages have both.
-        is_clear = source.is_data or ours.kind != "name" or _is_mentioned(ours, sources)
+        is_clear = ours.kind != "name" or _is_mentioned(ours, sources)
         if excludes(ours, theirs) and is_clear and not _is_elsewhere(ours, claim, sources):
             reason = f"it says “{ours.text}” instead of “{theirs.text}”"
     elif _are_exchanged(claim, statement, differences):
