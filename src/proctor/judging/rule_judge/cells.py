@@ -13,6 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from proctor.judging.rule_judge import lexicon
 from proctor.judging.rule_judge.lexicon import COST, PREPOSITIONS, UNITS
@@ -26,7 +27,7 @@ _PRICES = frozenset(map(lexicon.stem, "payment price cost total amount fee".spli
 """Labels that `costs` stands for."""
 _LIGHT = frozenset(
     map(lexicon.stem, "be was have had take last weigh measure amount come total equal reach stand produce".split())
-) | {COST, "of", "in", "at", "on", "for", "with", "there", "and", "s", "currently", "now"}
+) | {COST, "of", "in", "at", "on", "for", "with", "there", "s", "it", "they", "currently", "now"}
 """Keys of words that add nothing to a row, a column and a value."""
 _BOOLEANS = {"true": (), "yes": (), "false": read("not"), "no": read("not")}
 
@@ -104,12 +105,20 @@ def cell_claims(claim: Tokens, rows: Sequence[Row], asked: Tokens, money: str) -
         if any(cell.value == name and _run(claim, cell.label) is not None for cell in row.cells if cell.label):
             return _claims_in(claim, unique, money)  # `the gate is B7` names no record
         others = [cell for cell in row.cells if cell.value != name]
-        if found := _claims_in(_without_run(claim, name), others, money):
+        rest = _without_run(claim, name)
+        if found := _claims_in(rest, others, money) or _claims_in_parts(rest, others, money):
             return found
     elif named := _named_row(asked, rows):
         if found := _claims_in(claim, named[0].cells, money):
             return found
     return _claims_in(claim, unique, money)  # if no other record has that label, the name may be missing
+
+
+def _claims_in_parts(rest: Tokens, cells: Sequence[Cell], money: str) -> list[CellClaim]:
+    """What each part of `9 goals and 11 assists` says about these cells; empty if one says nothing clear."""
+    parts = [tuple(run) for is_joint, run in groupby(rest, key=lambda token: token.key == "and") if not is_joint]
+    found = [_claims_in(part, cells, money) for part in parts]
+    return [claim for claims in found for claim in claims] if len(parts) > 1 and all(found) else []
 
 
 def _claims_in(rest: Tokens, cells: Sequence[Cell], money: str) -> list[CellClaim]:

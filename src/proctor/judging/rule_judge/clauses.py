@@ -65,7 +65,8 @@ def stated(tokens: Tokens) -> list[Tokens]:
     if comma and not has_verb(tokens[:comma]):  # `In May, A opened and B closed`: B may have closed at another time
         first_clause = split_clauses(tokens[comma + 1 :])[:1]
         clauses = [[(*tokens[: comma + 1], *version) for version in versions] for versions in first_clause]
-    texts = (tokens, *_identities(tokens), *(version for versions in clauses for version in versions))
+    parts = (*_identities(tokens), *_relatives(tokens), *_shares(tokens), *_denials(tokens))
+    texts = (tokens, *parts, *(version for versions in clauses for version in versions))
     found = [form for text in texts for form in forms(text)]
     return list(dict.fromkeys(each for form in found for each in (form, *_without_time(form))))
 
@@ -99,6 +100,62 @@ def _identities(tokens: Tokens) -> Iterator[Tokens]:
         for end in range(1, len(noun)) if noun[0].article in ("a", "an") else ():
             if _explains_noun(noun[:end], noun[end:]):
                 yield (*first, tokens[place], *noun[:end])
+
+
+def _relatives(tokens: Tokens) -> Iterator[Tokens]:
+    """`Norda, which makes pumps, is small` as `Norda makes pumps` and `Norda is small`.
+
+    Only between commas, after a subject or a name: `guests who smoke` are not all guests.
+    """
+    commas = [index for index, token in enumerate(tokens) if token.key == ","] + [len(tokens)]
+    if _is_limited(tokens):
+        return
+    for place, end in pairwise(commas):
+        first, last = tokens[place + 1 : place + 2], end == len(tokens)
+        clause, rest = tokens[place + 2 : end], tokens[end + 1 :]
+        if not first or first[0].key not in ("which", "who") or not clause or not _starts_predicate(clause):
+            continue
+        head = tokens[:place]
+        is_subject = bool(head) and not has_verb(head) and head[0].key not in PREPOSITIONS
+        if is_subject and _starts_predicate(rest):
+            yield (*head, *clause)
+            yield (*head, *rest)
+        elif last and has_verb(head):
+            yield head
+            if head[-1].kind == "name":
+                yield (head[-1], *clause)
+
+
+def _starts_predicate(tokens: Tokens) -> bool:
+    return bool(tokens) and (is_verb(tokens[0]) or (tokens[0].kind == "negation" and is_verb(tokens[1:2][-1])))
+
+
+def _shares(tokens: Tokens) -> Iterator[Tokens]:
+    """`It has 120 rooms, of which 30 have a balcony` as `30 of the 120 rooms have a balcony` and `30 rooms have …`."""
+    keys = [token.key for token in tokens]
+    place = next((i for i in range(1, len(keys) - 3) if keys[i : i + 3] == [",", "of", "which"]), 0)
+    start = next((i for i in range(place - 1, -1, -1) if tokens[i].kind == "number"), place)
+    rest = tokens[place + 3 :]
+    if start < place and rest and rest[0].kind == "number" and has_verb(rest) and not _is_limited(tokens):
+        yield tokens[:place]
+        yield (rest[0], *tokens[start + 1 : place], *rest[1:])
+        yield (rest[0], tokens[place + 1], *tokens[start + 1 : place], *rest[1:])
+        yield (rest[0], tokens[place + 1], *tokens[start:place], *rest[1:])
+
+
+def _denials(tokens: Tokens) -> Iterator[Tokens]:
+    """`It protects against mumps, but not against flu` as `it does not protect against flu`."""
+    keys = [token.key for token in tokens]
+    place = next((i for i in range(1, len(keys) - 2) if keys[i : i + 2] == ["but", "not"]), 0)
+    rest = tokens[place + 2 :]
+    if not place or rest[0].key not in PREPOSITIONS | {"against", "with", "without"} or rest[0].key not in keys[:place]:
+        return
+    head = tokens[: place - 1 - keys[:place][::-1].index(rest[0].key)]
+    verbs = [index for index, token in enumerate(head) if index and is_verb(token)]
+    is_whole = not any(token.kind == "mark" for token in (*head, *rest)) and not _is_limited(tokens)
+    if len(verbs) == 1 and is_whole:
+        before = verbs[0] + (head[verbs[0]].key in _COPULAS or head[verbs[0]].kind == "modal")
+        yield (*head[:before], tokens[place + 1], *head[before:], *rest)
 
 
 def _is_other_name(remark: Tokens) -> bool:

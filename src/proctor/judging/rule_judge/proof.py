@@ -9,18 +9,21 @@ places. Everything else is left open: shared words prove nothing.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+import math
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Literal
 
 from proctor.judging.rule_judge import lexicon
 from proctor.judging.rule_judge.cells import Cell, Row, cell_claims, read_rows
 from proctor.judging.rule_judge.claims import split_statements, without_courtesy
 from proctor.judging.rule_judge.clauses import forms, is_verb, split_clauses, stated, subject, without_marks
+from proctor.judging.rule_judge.lexicon import PREPOSITIONS
 from proctor.judging.rule_judge.reading import Token, Tokens, excludes, matches, names_in, read
 from proctor.judging.rule_judge.records import split_passage
-from proctor.judging.rule_judge.values import MONEY, find_values
+from proctor.judging.rule_judge.values import MONEY, Value, conflicts, find_values
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +87,27 @@ def judge_claims(claims: Sequence[str], passages: Sequence[str], known: Sequence
 
 
 def _judge_pronoun(text: str, tokens: Tokens, grounds: Grounds, verdict: Verdict | None) -> Verdict:
-    """Judge a claim that starts with a pronoun, given the verdict on the claim before: it is the passages' subject."""
+    """Judge a claim that starts with a pronoun, given the verdict on the claim before.
+
+    It is the passages' only subject, or the subject of the sentence that says the same, if the question can mean it.
+    """
     if verdict and verdict.answer != "supported":
         return OPEN
-    topic = _topic(grounds.sources)
-    return _judge(text, (*topic, *tokens[1:]), grounds) if topic else OPEN
+    if topic := _topic(grounds.sources):
+        return _judge(text, (*topic, *tokens[1:]), grounds)
+    meant = [source for source in grounds.sources if _can_mean(grounds.asked, source)]
+    subjects = {each for source in meant for each in map(subject, source.statements) if each}
+    found = [(each, _judge_tokens((*each, *tokens[1:]), grounds)) for each in sorted(subjects, key=str)]
+    decided = [verdict for _, verdict in found if verdict != OPEN]
+    return decided[0] if len({each.answer for each in decided}) == 1 else _judge_strange_value(tokens[1:], grounds)
+
+
+def _can_mean(asked: Tokens, source: Source) -> bool:
+    """Whether a question can be about a sentence: it has a pronoun, or all of its words are there."""
+    words = [token for token in asked if token.kind in ("word", "name", "id", "number", "date")]
+    is_open = any(token.key in lexicon.PRONOUNS for token in asked)
+    named = [token for token in words if any(map(partial(matches, token), source.tokens))]
+    return bool(asked) and (is_open or (bool(words) and len(named) == len(words)))
 
 
 def _topic(sources: Sequence[Source]) -> Tokens:
@@ -104,7 +123,8 @@ def _judge(text: str, tokens: Tokens, grounds: Grounds) -> Verdict:
     if copy := next((quote for quote in quotes if _bare(quote) == _bare(text)), None):
         return Verdict("supported", f"the passages say “{copy}”")
     if not lexicon.is_english(text):
-        return Verdict("cannot tell", "the rules are for English")
+        strange = _judge_strange_value(without_marks(tokens), grounds)
+        return Verdict("cannot tell", "the rules are for English") if strange == OPEN else strange
     whole = _judge_tokens(tokens, grounds)
     is_linked = any(token.text.lower() in lexicon.LINKS for token in tokens)
     if whole == OPEN and not is_linked:
@@ -133,7 +153,54 @@ def _judge_tokens(tokens: Tokens, grounds: Grounds) -> Verdict:
         for claim in forms(tokens)
     ]
     ranked = [each for answer in ("supported", "contradicted") for each in found if each.answer == answer]
-    return ranked[0] if ranked else _judge_data(tokens, grounds)
+    data = ranked[0] if ranked else _judge_data(tokens, grounds)
+    return _judge_strange_value(without_marks(tokens), grounds) if data == OPEN else data
+
+
+def _judge_strange_value(claim: Tokens, grounds: Grounds) -> Verdict:
+    """Refute a claim by a sentence that has all of its words, in order, but another value in the place of one.
+
+    Here the sentence may say more, such as a condition, since the claimed value is in none of the passages: if it is
+    not in the question, and no sum, difference or product of two others, nothing can make it true.
+    """
+    known = [token.value for source in grounds.sources for token in source.tokens if token.value]
+    known += [token.value for row in grounds.rows for cell in row.cells for token in cell.value if token.value]
+    known += [token.value for token in grounds.asked if token.value]
+    strange = [i for i, token in enumerate(claim) if token.value and not any(_is_near(token.value, each) for each in known)]
+    if len(strange) != 1 or sum(token.is_content for token in claim) < 3 or _is_computed(claim[strange[0]].value, known):
+        return OPEN
+    before, value, after = claim[: strange[0]], claim[strange[0]], claim[strange[0] + 1 :]
+    for source in grounds.sources:
+        tokens = without_marks(source.tokens)
+        for place, theirs in enumerate(tokens):
+            is_range = any(token.kind == "limit" or token.key in ("to", "or", "about", "and") for token in tokens[max(place - 2, 0) : place + 2])
+            if not excludes(value, theirs) or theirs.value is None or value.kind != theirs.kind or is_range:
+                continue
+            is_beside = bool(after) and matches(after[0], tokens[place + 1]) if tokens[place + 1 :] and after else False
+            is_beside = is_beside or (bool(before) and matches(before[-1], tokens[place - 1]) and value.value.unit != "" )
+            if is_beside and _is_within(before, tokens[:place]) and _is_within(after, tokens[place + 1 :]):
+                return Verdict("contradicted", f"it says “{value.text}” instead of “{theirs.text}”; the passages say “{source.text}”")
+    return OPEN
+
+
+def _is_near(one: Value, other: Value) -> bool:
+    return one.kind == other.kind and not conflicts(one, other)
+
+
+def _is_computed(value: Value | None, known: Sequence[Value]) -> bool:
+    """Whether a number is a sum, difference or product of two others."""
+    bases = [each.base for each in known if each.kind == "number"]
+    if value is None or value.kind != "number":
+        return value is not None and value.kind == "date" and False
+    return any(math.isclose(value.base, result) for one in bases for other in bases for result in (one + other, one - other, one * other))
+
+
+def _is_within(part: Tokens, tokens: Tokens) -> bool:
+    """Whether the tokens have all of the part in its order, among others."""
+    rest = iter(tokens)
+    return all(any(matches(token, each) for each in rest) for token in part)
+
+
 
 
 def _judge_data(tokens: Tokens, grounds: Grounds) -> Verdict:
@@ -183,10 +250,16 @@ def _is_mentioned(token: Token, sources: Sequence[Source]) -> bool:
 
 
 def _negation(claim: Tokens, source: Tokens) -> str:
-    """What makes the claim deny the source, if that is one negation more or less; else empty."""
+    """What makes the claim deny the source or say more, if that is one negation, or a `may` that it leaves out."""
     shorter, longer = sorted((claim, source), key=len)
     for place, extra in enumerate(longer if len(longer) == len(shorter) + 1 else ()):
-        if extra.kind == "negation" and all(map(matches, shorter, longer[:place] + longer[place + 1 :])):
+        is_hedge = longer is source and extra.key in ("may", "might", "could") and extra.kind == "modal"
+        if extra.kind != "negation" and not is_hedge:
+            continue
+        pairs = zip(shorter, longer[:place] + longer[place + 1 :], strict=True)
+        # `must not be opened` denies `can be opened`, but `need not` says nothing about `can`.
+        is_denied = longer is source and longer[place - 1 : place] != () and longer[place - 1].key in ("must", "should")
+        if all(matches(*pair) or (is_denied and pair[0].key in ("can", "may") and pair[1] is longer[place - 1]) for pair in pairs):
             return f"it {'adds' if longer is claim else 'leaves out'} “{extra.text}”"
     return ""
 
@@ -203,20 +276,34 @@ def _is_elsewhere(token: Token, claim: Tokens, sources: Sequence[Source]) -> boo
 
 
 def _are_exchanged(claim: Tokens, source: Tokens, differences: Sequence[tuple[Token, Token]]) -> bool:
-    """Whether two fillers, or both whole sides, have changed places around a verb or relation that gives them roles."""
+    """Whether two fillers have changed places around a verb, a relation or a `not` that gives them roles."""
+    if any(token.key in _MUTUAL for token in source) or Counter(map(_key, claim)) != Counter(map(_key, source)):
+        return False
     for index, pivot in enumerate(source):
         has_roles = is_verb(pivot) and pivot.kind != "modal" and pivot.key.partition("+")[0] not in lexicon.SYMMETRIC
-        if not (pivot.kind == "relation" or has_roles) or any(token.key in _MUTUAL for token in source):
-            continue
         before, after = source[:index], source[index + 1 :]
-        if before and after and before != after and all(map(matches, claim, (*after, pivot, *before))):
-            return True
+        is_contrast = pivot.kind == "negation" and len(differences) == 2 and before[-1:] == claim[index + 1 : index + 2]
+        if is_contrast and after[:1] == claim[index - 1 : index] and not is_verb(after[0]):
+            return True  # `the storm, not the flood`
+        if not (pivot.kind == "relation" or has_roles):
+            continue
+        for start in range(len(after)) if before else ():
+            if after[start].key in PREPOSITIONS:
+                continue
+            for end in range(start + 1, len(after) + 1):
+                moved = (*after[start:end], pivot, *after[:start], *before, *after[end:])
+                if moved != source and all(map(matches, claim, moved)):
+                    return True
         if len(differences) == 2 and matches(claim[index], pivot):
             (ours, theirs), (others, their_others) = differences
             is_across = theirs in before and their_others in after
             if is_across and matches(ours, their_others) and matches(others, theirs):
                 return True
     return False
+
+
+def _key(token: Token) -> str:
+    return token.key
 
 
 _MUTUAL = ("with", "against", "between", "like", "and")
