@@ -89,7 +89,11 @@ def _split_label(label: str) -> tuple[str, str]:
         return label_words(label[: bracket.start()]), bracket[1]
     *words, last = re.findall(r"[^\W\d_]+|\d+|[€$£%]", label_words(label)) or [""]
     unit = {"c": "°C", "f": "°F"}.get(last, last) if words else last
-    is_unit = last in {*SIGNS} or (last in UNITS and words[-1:] != ["per"] and (words or last not in ("min", "second"))) or unit != last
+    is_unit = (
+        last in {*SIGNS}
+        or (last in UNITS and words[-1:] != ["per"] and (words or last not in ("min", "second")))
+        or unit != last
+    )
     return (" ".join(words), unit) if is_unit and last else (" ".join([*words, last]), "")
 
 
@@ -132,7 +136,7 @@ def _claims_in(rest: Tokens, cells: Sequence[Cell], money: str) -> list[CellClai
                 found.append(CellClaim(rest[place + 1 : end], cell))
                 rest = rest[:place] + rest[end:]
     used = [each.cell for each in found]
-    candidate = _column([cell for cell in cells if cell not in used and cell.label[:1] != ()] , rest)
+    candidate = _column([cell for cell in cells if cell not in used and cell.label[:1] != ()], rest)
     if candidate is None:
         candidate = _unlabelled([cell for cell in cells if cell not in used], rest)
     if found and all(_is_light(token) or token.key in _MOTION for token in rest):
@@ -211,16 +215,14 @@ def _unlabelled(cells: Sequence[Cell], rest: Tokens) -> tuple[Cell, list[Token]]
 
 def _value(rest: Tokens, label: Sequence[Token], cell: Cell) -> Tokens | None:
     """The claimed value: what is left of a claim without its row, its label and light words; `None` if roles differ."""
-    said = tuple(
-        token for token in rest if token not in label and (token in cell.value or not _is_light(token))
-    )
+    said = tuple(token for token in rest if token not in label and (token in cell.value or not _is_light(token)))
     if said and cell.value not in _BOOLEANS.values():
         place = rest.index(said[0])
         after = rest[rest.index(said[-1]) + 1 :]
         before = rest[place - 1 : place]
         has = any(token.key in ("have", "had", "with") for token in rest)
         # `Eva is the manager of Tom` and `Tom's manager is Eva` are not about Eva's manager.
-        if after[:1] and after[0].key == "s" or (before and before[0].key == "of" and not has):
+        if (after[:1] and after[0].key == "s") or (before and before[0].key == "of" and not has):
             return None
     is_boolean = cell.value in _BOOLEANS.values()
     if is_boolean and any(token.kind != "negation" for token in said):

@@ -139,6 +139,7 @@ def _shares(tokens: Tokens) -> Iterator[Tokens]:
     if start < place and rest and rest[0].kind == "number" and has_verb(rest) and not _is_limited(tokens):
         yield tokens[:place]
         yield (rest[0], *tokens[start + 1 : place], *rest[1:])
+        yield (Token("some", "some", "quantifier"), *tokens[start + 1 : place], *rest[1:])
         yield (rest[0], tokens[place + 1], *tokens[start + 1 : place], *rest[1:])
         yield (rest[0], tokens[place + 1], *tokens[start:place], *rest[1:])
 

@@ -9,9 +9,10 @@ places. Everything else is left open: shared words prove nothing.
 
 from __future__ import annotations
 
+import math
+import re
 from collections import Counter
 from collections.abc import Sequence
-import math
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Literal
@@ -97,6 +98,7 @@ def _judge_pronoun(text: str, tokens: Tokens, grounds: Grounds, verdict: Verdict
         return _judge(text, (*topic, *tokens[1:]), grounds)
     meant = [source for source in grounds.sources if _can_mean(grounds.asked, source)]
     subjects = {each for source in meant for each in map(subject, source.statements) if each}
+    subjects |= {tokens[:1]}  # the passages may use the same pronoun
     found = [(each, _judge_tokens((*each, *tokens[1:]), grounds)) for each in sorted(subjects, key=str)]
     decided = [verdict for _, verdict in found if verdict != OPEN]
     return decided[0] if len({each.answer for each in decided}) == 1 else _judge_strange_value(tokens[1:], grounds)
@@ -123,13 +125,36 @@ def _judge(text: str, tokens: Tokens, grounds: Grounds) -> Verdict:
     if copy := next((quote for quote in quotes if _bare(quote) == _bare(text)), None):
         return Verdict("supported", f"the passages say “{copy}”")
     if not lexicon.is_english(text):
-        strange = _judge_strange_value(without_marks(tokens), grounds)
-        return Verdict("cannot tell", "the rules are for English") if strange == OPEN else strange
+        return _judge_foreign(text, tokens, grounds)
     whole = _judge_tokens(tokens, grounds)
     is_linked = any(token.text.lower() in lexicon.LINKS for token in tokens)
     if whole == OPEN and not is_linked:
         return all_of([_judge_tokens(versions[-1], grounds) for versions in split_clauses(tokens)])
     return whole
+
+
+def _judge_foreign(text: str, tokens: Tokens, grounds: Grounds) -> Verdict:
+    """Judge a claim in another language: a copy after `Sí, …`, another number, one negation more or less."""
+    words = _foreign_words(text)
+    for source in grounds.sources:
+        theirs = _foreign_words(source.text)
+        first_part = _foreign_words(source.text.partition(",")[0])
+        if words == theirs:
+            return Verdict("supported", f"the passages say “{source.text}”")
+        for part in (theirs, first_part):
+            denied, denied_there = (not lexicon.FOREIGN_NEGATIONS.isdisjoint(each) for each in (words, part))
+            ours, others = ([word for word in each if word not in lexicon.FOREIGN_NEGATIONS] for each in (words, part))
+            if len(ours) > 2 and ours == others and denied != denied_there:
+                return Verdict("contradicted", f"one of both denies it; the passages say “{source.text}”")
+    found = _judge_strange_value(without_marks(tokens), grounds)
+    return Verdict("cannot tell", "the rules are for English") if found == OPEN else found
+
+
+def _foreign_words(text: str) -> list[str]:
+    return re.findall(r"\w+", _FOREIGN_REPLY.sub("", text.casefold()))
+
+
+_FOREIGN_REPLY = re.compile(r"^\W*(?:oui|non|no|si|sí|sì|ja|nein|nee|não|sim|nej|tak|nie)\s?[,.!:;]\s*")
 
 
 def _bare(text: str) -> str:
@@ -166,20 +191,34 @@ def _judge_strange_value(claim: Tokens, grounds: Grounds) -> Verdict:
     known = [token.value for source in grounds.sources for token in source.tokens if token.value]
     known += [token.value for row in grounds.rows for cell in row.cells for token in cell.value if token.value]
     known += [token.value for token in grounds.asked if token.value]
-    strange = [i for i, token in enumerate(claim) if token.value and not any(_is_near(token.value, each) for each in known)]
-    if len(strange) != 1 or sum(token.is_content for token in claim) < 3 or _is_computed(claim[strange[0]].value, known):
+    strange = [
+        i for i, token in enumerate(claim) if token.value and not any(_is_near(token.value, each) for each in known)
+    ]
+    if (
+        len(strange) != 1
+        or sum(token.is_content for token in claim) < 3
+        or _is_computed(claim[strange[0]].value, known)
+    ):
         return OPEN
     before, value, after = claim[: strange[0]], claim[strange[0]], claim[strange[0] + 1 :]
     for source in grounds.sources:
         tokens = without_marks(source.tokens)
         for place, theirs in enumerate(tokens):
-            is_range = any(token.kind == "limit" or token.key in ("to", "or", "about", "and") for token in tokens[max(place - 2, 0) : place + 2])
+            is_range = any(
+                token.kind == "limit" or token.key in ("to", "or", "about", "and")
+                for token in tokens[max(place - 2, 0) : place + 2]
+            )
             if not excludes(value, theirs) or theirs.value is None or value.kind != theirs.kind or is_range:
                 continue
             is_beside = bool(after) and matches(after[0], tokens[place + 1]) if tokens[place + 1 :] and after else False
-            is_beside = is_beside or (bool(before) and matches(before[-1], tokens[place - 1]) and value.value.unit != "" )
+            is_beside = is_beside or (
+                bool(before) and matches(before[-1], tokens[place - 1]) and value.value.unit != ""
+            )
             if is_beside and _is_within(before, tokens[:place]) and _is_within(after, tokens[place + 1 :]):
-                return Verdict("contradicted", f"it says “{value.text}” instead of “{theirs.text}”; the passages say “{source.text}”")
+                return Verdict(
+                    "contradicted",
+                    f"it says “{value.text}” instead of “{theirs.text}”; the passages say “{source.text}”",
+                )
     return OPEN
 
 
@@ -192,15 +231,18 @@ def _is_computed(value: Value | None, known: Sequence[Value]) -> bool:
     bases = [each.base for each in known if each.kind == "number"]
     if value is None or value.kind != "number":
         return value is not None and value.kind == "date" and False
-    return any(math.isclose(value.base, result) for one in bases for other in bases for result in (one + other, one - other, one * other))
+    return any(
+        math.isclose(value.base, result)
+        for one in bases
+        for other in bases
+        for result in (one + other, one - other, one * other)
+    )
 
 
 def _is_within(part: Tokens, tokens: Tokens) -> bool:
     """Whether the tokens have all of the part in its order, among others."""
     rest = iter(tokens)
     return all(any(matches(token, each) for each in rest) for token in part)
-
-
 
 
 def _judge_data(tokens: Tokens, grounds: Grounds) -> Verdict:
@@ -259,7 +301,10 @@ def _negation(claim: Tokens, source: Tokens) -> str:
         pairs = zip(shorter, longer[:place] + longer[place + 1 :], strict=True)
         # `must not be opened` denies `can be opened`, but `need not` says nothing about `can`.
         is_denied = longer is source and longer[place - 1 : place] != () and longer[place - 1].key in ("must", "should")
-        if all(matches(*pair) or (is_denied and pair[0].key in ("can", "may") and pair[1] is longer[place - 1]) for pair in pairs):
+        if all(
+            matches(*pair) or (is_denied and pair[0].key in ("can", "may") and pair[1] is longer[place - 1])
+            for pair in pairs
+        ):
             return f"it {'adds' if longer is claim else 'leaves out'} “{extra.text}”"
     return ""
 
@@ -277,6 +322,8 @@ def _is_elsewhere(token: Token, claim: Tokens, sources: Sequence[Source]) -> boo
 
 def _are_exchanged(claim: Tokens, source: Tokens, differences: Sequence[tuple[Token, Token]]) -> bool:
     """Whether two fillers have changed places around a verb, a relation or a `not` that gives them roles."""
+    if _are_values_exchanged(claim, source, differences):
+        return True
     if any(token.key in _MUTUAL for token in source) or Counter(map(_key, claim)) != Counter(map(_key, source)):
         return False
     for index, pivot in enumerate(source):
@@ -300,6 +347,16 @@ def _are_exchanged(claim: Tokens, source: Tokens, differences: Sequence[tuple[To
             if is_across and matches(ours, their_others) and matches(others, theirs):
                 return True
     return False
+
+
+def _are_values_exchanged(claim: Tokens, source: Tokens, differences: Sequence[tuple[Token, Token]]) -> bool:
+    """Whether two values have changed places, and belong to different things: not `between 5 and 7`."""
+    if len(differences) != 2 or any(token.value is None for pair in differences for token in pair):
+        return False
+    (ours, theirs), (others, their_others) = differences
+    between = source[source.index(theirs) + 1 : source.index(their_others)]
+    is_apart = any(token.kind in ("word", "name") for token in between)
+    return is_apart and excludes(ours, theirs) and matches(ours, their_others) and matches(others, theirs)
 
 
 def _key(token: Token) -> str:

@@ -80,7 +80,6 @@ _SPELLINGS = (
     (r"^\W*(?:yes|yeah|yep)\b[\s,.!:;-]+(?:(?:and|but|so)\s)?", ""),
     (r"^\W*(?:no|well|oh|correct|right|exactly|indeed)\s?[,.!:;-]+\s*", ""),
     (r"^\W*i(?:'d say| think| believe)(?: that)?\s", ""),
-    (r"^\W*(?:oui|non|si|sí|ja|nein|nee|não|sim)\s?[,.!:;-]+\s*", ""),
     (r"^\W*well\s(?=(?:the|a|an|it|they|he|she|in|on|by)\b)", ""),
     (r"^\W*\d+(?:\.\d+)+\.?\s+(?=(?-i:[A-Z][a-z]))", ""),  # `7.2 The customer may …`
     (r",\s?while\b", ", whereas"),
@@ -148,7 +147,7 @@ def _with_periods(tokens: Sequence[Token]) -> list[Token]:
         word, before = token.text.lower(), tokens[index - 1].text.lower() if index else ""
         unit = word.removesuffix("s")
         is_counted = before in ("a", "an") and any(each.kind == "number" for each in found[-5:])
-        if unit in lexicon.PERIODS and (before == "per" or is_counted):
+        if (before == "per" and token.kind == "word") or (unit in lexicon.PERIODS and is_counted):
             if before == "per":
                 found.pop()
             found.append(Token(f"{before} {word}", f"per {unit}", "period"))
