@@ -27,7 +27,7 @@ _PRICES = frozenset(map(lexicon.stem, "payment price cost total amount fee".spli
 """Labels that `costs` stands for."""
 _LIGHT = frozenset(
     map(lexicon.stem, "be was have had take last weigh measure amount come total equal reach stand produce".split())
-) | {COST, "of", "in", "at", "on", "for", "with", "there", "s", "it", "they", "currently", "now"}
+) | {COST, "of", "in", "at", "on", "for", "there", "s", "it", "they", "currently", "now"}
 """Keys of words that add nothing to a row, a column and a value."""
 _BOOLEANS = {"true": (), "yes": (), "false": read("not"), "no": read("not")}
 
@@ -89,12 +89,10 @@ def _split_label(label: str) -> tuple[str, str]:
         return label_words(label[: bracket.start()]), bracket[1]
     *words, last = re.findall(r"[^\W\d_]+|\d+|[€$£%]", label_words(label)) or [""]
     unit = {"c": "°C", "f": "°F"}.get(last, last) if words else last
-    is_unit = (
-        last in {*SIGNS}
-        or (last in UNITS and words[-1:] != ["per"] and (words or last not in ("min", "second")))
-        or unit != last
-    )
-    return (" ".join(words), unit) if is_unit and last else (" ".join([*words, last]), "")
+    is_unit = last in {*SIGNS} or unit != last or (last in UNITS and words[-1:] != ["per"])
+    if not is_unit or not last or (not words and last in ("min", "second")):
+        return " ".join([*words, last]), ""
+    return " ".join(words), unit
 
 
 def cell_claims(claim: Tokens, rows: Sequence[Row], asked: Tokens, money: str) -> list[CellClaim]:
@@ -112,9 +110,8 @@ def cell_claims(claim: Tokens, rows: Sequence[Row], asked: Tokens, money: str) -
         rest = _without_run(claim, name)
         if found := _claims_in(rest, others, money) or _claims_in_parts(rest, others, money):
             return found
-    elif named := _named_row(asked, rows):
-        if found := _claims_in(claim, named[0].cells, money):
-            return found
+    elif (named := _named_row(asked, rows)) and (found := _claims_in(claim, named[0].cells, money)):
+        return found
     return _claims_in(claim, unique, money)  # if no other record has that label, the name may be missing
 
 
@@ -217,12 +214,13 @@ def _value(rest: Tokens, label: Sequence[Token], cell: Cell) -> Tokens | None:
     """The claimed value: what is left of a claim without its row, its label and light words; `None` if roles differ."""
     said = tuple(token for token in rest if token not in label and (token in cell.value or not _is_light(token)))
     if said and cell.value not in _BOOLEANS.values():
-        place = rest.index(said[0])
-        after = rest[rest.index(said[-1]) + 1 :]
-        before = rest[place - 1 : place]
-        has = any(token.key in ("have", "had", "with") for token in rest)
+        before, after = rest[: rest.index(said[0])][-1:], rest[rest.index(said[-1]) + 1 :][:1]
         # `Eva is the manager of Tom` and `Tom's manager is Eva` are not about Eva's manager.
-        if (after[:1] and after[0].key == "s") or (before and before[0].key == "of" and not has):
+        is_owner = (after and after[0].key == "s") or (
+            before and before[0].key == "of" and not any(token.key in ("have", "had") for token in rest)
+        )
+        is_around = said[0].kind == "name" and before and before[0].key == "in"  # `Eva's city is in Germany`
+        if is_owner or is_around:
             return None
     is_boolean = cell.value in _BOOLEANS.values()
     if is_boolean and any(token.kind != "negation" for token in said):

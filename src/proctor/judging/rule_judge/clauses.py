@@ -65,7 +65,7 @@ def stated(tokens: Tokens) -> list[Tokens]:
     if comma and not has_verb(tokens[:comma]):  # `In May, A opened and B closed`: B may have closed at another time
         first_clause = split_clauses(tokens[comma + 1 :])[:1]
         clauses = [[(*tokens[: comma + 1], *version) for version in versions] for versions in first_clause]
-    parts = (*_identities(tokens), *_relatives(tokens), *_shares(tokens), *_denials(tokens))
+    parts = (*_identities(tokens), *_relatives(tokens), *_shares(tokens), *_denials(tokens), *_passive(tokens))
     texts = (tokens, *parts, *(version for versions in clauses for version in versions))
     found = [form for text in texts for form in forms(text)]
     return list(dict.fromkeys(each for form in found for each in (form, *_without_time(form))))
@@ -215,6 +215,25 @@ def _active(tokens: Tokens) -> Tokens:
     verb = tokens[place + 1]
     form = verb if keys[place] == "was" else replace(verb, key=verb.key.removesuffix("+ed"))
     return (*tokens[by + 1 : end], form, *tokens[:place], *tokens[place + 2 : by], *tokens[end:])
+
+
+def _passive(tokens: Tokens) -> Iterator[Tokens]:
+    """`The library lends books for a week` as `books are lent for a week`.
+
+    Only of a plain subject with `the`: `Bern bans smoking in bars` does not say that it is banned.
+    """
+    is_plain = len(tokens) > 2 and tokens[0].article == "the" and tokens[0].kind == "word" and tokens[1].kind == "word"
+    is_free = (
+        is_plain and not any(token.kind in (*_RESTRICTING, "mark") for token in tokens) and not _is_limited(tokens)
+    )
+    if not is_free or not is_verb(tokens[1]) or tokens[1].key in ("have", "had", "cost"):
+        return
+    end = next((i for i, token in enumerate(tokens) if i > 1 and token.kind not in ("word", "name")), len(tokens))
+    if end > 2 and (end == len(tokens) or tokens[end].key in PREPOSITIONS) and not any(map(is_verb, tokens[2:])):
+        was = tokens[1].key.endswith("+ed")
+        key = tokens[1].key.removesuffix("+ed")
+        copula = Token("was", "was", "function") if was else Token("is", "be", "function")
+        yield (*tokens[2:end], copula, replace(tokens[1], key=f"{key}+ed"), *tokens[end:])
 
 
 def split_clauses(tokens: Tokens) -> list[list[Tokens]]:

@@ -96,12 +96,17 @@ def _judge_pronoun(text: str, tokens: Tokens, grounds: Grounds, verdict: Verdict
         return OPEN
     if topic := _topic(grounds.sources):
         return _judge(text, (*topic, *tokens[1:]), grounds)
-    meant = [source for source in grounds.sources if _can_mean(grounds.asked, source)]
-    subjects = {each for source in meant for each in map(subject, source.statements) if each}
-    subjects |= {tokens[:1]}  # the passages may use the same pronoun
-    found = [(each, _judge_tokens((*each, *tokens[1:]), grounds)) for each in sorted(subjects, key=str)]
-    decided = [verdict for _, verdict in found if verdict != OPEN]
-    return decided[0] if len({each.answer for each in decided}) == 1 else _judge_strange_value(tokens[1:], grounds)
+    # Not if two sentences with other subjects can be meant: `it costs 5 euros`.
+    said = next((token for token in tokens[1:] if token.kind == "word" or token.key == lexicon.COST), tokens[0])
+    meant = [each for each in grounds.sources if any(map(partial(matches, said), each.tokens))]
+    subjects = {subject(statement) for source in meant for statement in source.statements} - {()}
+    if len(meant) == 1 and _can_mean(grounds.asked, meant[0]):
+        found = [_judge_tokens((*each, *tokens[1:]), grounds) for each in sorted({*subjects, tokens[:1]}, key=str)]
+        decided = [each for each in found if each != OPEN]
+        if decided and len({each.answer for each in decided}) == 1:
+            return decided[0]
+    same = _judge(text, tokens, grounds)  # the passages may use the same pronoun
+    return same if same != OPEN else _judge_strange_value(tokens[1:], grounds)
 
 
 def _can_mean(asked: Tokens, source: Source) -> bool:
@@ -185,58 +190,55 @@ def _judge_tokens(tokens: Tokens, grounds: Grounds) -> Verdict:
 def _judge_strange_value(claim: Tokens, grounds: Grounds) -> Verdict:
     """Refute a claim by a sentence that has all of its words, in order, but another value in the place of one.
 
-    Here the sentence may say more, such as a condition, since the claimed value is in none of the passages: if it is
-    not in the question, and no sum, difference or product of two others, nothing can make it true.
+    Here the sentence may say more, such as a condition: if the claimed value is in none of the passages, nor in the
+    question, and is not computed from others, nothing can make the claim true.
     """
-    known = [token.value for source in grounds.sources for token in source.tokens if token.value]
-    known += [token.value for row in grounds.rows for cell in row.cells for token in cell.value if token.value]
-    known += [token.value for token in grounds.asked if token.value]
-    strange = [
-        i for i, token in enumerate(claim) if token.value and not any(_is_near(token.value, each) for each in known)
-    ]
-    if (
-        len(strange) != 1
-        or sum(token.is_content for token in claim) < 3
-        or _is_computed(claim[strange[0]].value, known)
-    ):
+    tokens = [token for source in grounds.sources for token in source.tokens]
+    tokens += [token for row in grounds.rows for cell in row.cells for token in cell.value]
+    known = [token.value for token in (*tokens, *grounds.asked) if token.value]
+    strange = [place for place, token in enumerate(claim) if token.value and not _is_known(token.value, known)]
+    if len(strange) != 1 or sum(token.is_content for token in claim) < 3:
         return OPEN
-    before, value, after = claim[: strange[0]], claim[strange[0]], claim[strange[0] + 1 :]
     for source in grounds.sources:
-        tokens = without_marks(source.tokens)
-        for place, theirs in enumerate(tokens):
-            is_range = any(
-                token.kind == "limit" or token.key in ("to", "or", "about", "and")
-                for token in tokens[max(place - 2, 0) : place + 2]
-            )
-            if not excludes(value, theirs) or theirs.value is None or value.kind != theirs.kind or is_range:
-                continue
-            is_beside = bool(after) and matches(after[0], tokens[place + 1]) if tokens[place + 1 :] and after else False
-            is_beside = is_beside or (
-                bool(before) and matches(before[-1], tokens[place - 1]) and value.value.unit != ""
-            )
-            if is_beside and _is_within(before, tokens[:place]) and _is_within(after, tokens[place + 1 :]):
-                return Verdict(
-                    "contradicted",
-                    f"it says “{value.text}” instead of “{theirs.text}”; the passages say “{source.text}”",
-                )
+        if theirs := _value_in_place(claim, strange[0], without_marks(source.tokens)):
+            reason = f"it says “{claim[strange[0]].text}” instead of “{theirs.text}”"
+            return Verdict("contradicted", f"{reason}; the passages say “{source.text}”")
     return OPEN
 
 
-def _is_near(one: Value, other: Value) -> bool:
-    return one.kind == other.kind and not conflicts(one, other)
-
-
-def _is_computed(value: Value | None, known: Sequence[Value]) -> bool:
-    """Whether a number is a sum, difference or product of two others."""
+def _is_known(value: Value, known: Sequence[Value]) -> bool:
+    """Whether a value may be one of the known ones, or a sum, difference, product or quotient of two of them."""
+    if any(value.kind == each.kind and not conflicts(value, each) for each in known):
+        return True
     bases = [each.base for each in known if each.kind == "number"]
-    if value is None or value.kind != "number":
-        return value is not None and value.kind == "date" and False
-    return any(
-        math.isclose(value.base, result)
+    results = (
+        result
         for one in bases
         for other in bases
-        for result in (one + other, one - other, one * other)
+        for result in (one + other, one - other, one * other, one * other / 100, one / other if other else 0.0)
     )
+    return value.kind == "number" and any(math.isclose(value.base, result) for result in results)
+
+
+def _value_in_place(claim: Tokens, place: int, source: Tokens) -> Token | None:
+    """The one value of the source that stands where the claim has another one, among all other words of the claim."""
+    before, ours, after = claim[:place], claim[place], claim[place + 1 :]
+    if any(token.text.lower() in _FRACTIONS for token in source):
+        return None
+    for index, theirs in enumerate(source):
+        around = source[max(index - 2, 0) : index + 2]
+        is_vague = any(token.kind == "limit" or token.key in ("to", "or", "about", "and") for token in around)
+        has_unit = ours.value is not None and (ours.value.unit != "" or ours.kind != "number")
+        is_beside = any(map(matches, after[:1], source[index + 1 :])) or (
+            has_unit and any(map(matches, before[-1:], source[max(index - 1, 0) : index]))
+        )
+        is_other = theirs.value is not None and excludes(ours, theirs) and is_beside and not is_vague
+        if is_other and _is_within(before, source[:index]) and _is_within(after, source[index + 1 :]):
+            return theirs
+    return None
+
+
+_FRACTIONS = frozenset("half third thirds quarter quarters double doubles twice percent".split())
 
 
 def _is_within(part: Tokens, tokens: Tokens) -> bool:
@@ -298,13 +300,11 @@ def _negation(claim: Tokens, source: Tokens) -> str:
         is_hedge = longer is source and extra.key in ("may", "might", "could") and extra.kind == "modal"
         if extra.kind != "negation" and not is_hedge:
             continue
-        pairs = zip(shorter, longer[:place] + longer[place + 1 :], strict=True)
+        before = longer[place - 1 : place] if longer is source else ()
         # `must not be opened` denies `can be opened`, but `need not` says nothing about `can`.
-        is_denied = longer is source and longer[place - 1 : place] != () and longer[place - 1].key in ("must", "should")
-        if all(
-            matches(*pair) or (is_denied and pair[0].key in ("can", "may") and pair[1] is longer[place - 1])
-            for pair in pairs
-        ):
+        is_ban = extra.kind == "negation" and before != () and before[0].key in ("must", "should")
+        pairs = zip(shorter, longer[:place] + longer[place + 1 :], strict=True)
+        if all(matches(*pair) or (is_ban and pair[0].key in ("can", "may") and pair[1] is before[0]) for pair in pairs):
             return f"it {'adds' if longer is claim else 'leaves out'} “{extra.text}”"
     return ""
 

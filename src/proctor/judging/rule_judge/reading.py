@@ -79,7 +79,7 @@ def fold(text: str) -> str:
 _SPELLINGS = (
     (r"^\W*(?:yes|yeah|yep)\b[\s,.!:;-]+(?:(?:and|but|so)\s)?", ""),
     (r"^\W*(?:no|well|oh|correct|right|exactly|indeed)\s?[,.!:;-]+\s*", ""),
-    (r"^\W*i(?:'d say| think| believe)(?: that)?\s", ""),
+    (r"^\W*i(?:'d say| think)(?: that)?\s", ""),
     (r"^\W*well\s(?=(?:the|a|an|it|they|he|she|in|on|by)\b)", ""),
     (r"^\W*\d+(?:\.\d+)+\.?\s+(?=(?-i:[A-Z][a-z]))", ""),  # `7.2 The customer may …`
     (r",\s?while\b", ", whereas"),
