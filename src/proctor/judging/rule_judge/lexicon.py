@@ -27,6 +27,7 @@ QUANTIFIERS: dict[str, int] = _TABLES["ranks"]["quantifiers"]
 PHRASES = {phrase: into for into, phrases in _TABLES["phrases"].items() for phrase in phrases.split("|")}
 COMPLEMENTS = {word: group[0] for group in _GROUPS["complements"] for word in group[1:]}
 ALTERNATIVES, SYNONYMS = _GROUPS["alternatives"], _GROUPS["synonyms"]
+FOREIGN_ALTERNATIVES = _GROUPS["foreign"]
 UNITS = {
     name + plural: (dimension, float(entry.partition("=")[2]))
     for dimension, entries in _TABLES["units"].items()

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Literal
 
-from proctor.judging.rule_judge import lexicon
+from proctor.judging.rule_judge import foreign, lexicon
 from proctor.judging.rule_judge.cells import Cell, Row, cell_claims, read_rows
 from proctor.judging.rule_judge.claims import split_statements, without_courtesy
 from proctor.judging.rule_judge.clauses import forms, is_verb, split_clauses, stated, subject, without_marks
@@ -139,27 +139,15 @@ def _judge(text: str, tokens: Tokens, grounds: Grounds) -> Verdict:
 
 
 def _judge_foreign(text: str, tokens: Tokens, grounds: Grounds) -> Verdict:
-    """Judge a claim in another language: a copy after `Sí, …`, another number, one negation more or less."""
-    words = _foreign_words(text)
-    for source in grounds.sources:
-        theirs = _foreign_words(source.text)
-        first_part = _foreign_words(source.text.partition(",")[0])
-        if words == theirs:
-            return Verdict("supported", f"the passages say “{source.text}”")
-        for part in (theirs, first_part):
-            denied, denied_there = (not lexicon.FOREIGN_NEGATIONS.isdisjoint(each) for each in (words, part))
-            ours, others = ([word for word in each if word not in lexicon.FOREIGN_NEGATIONS] for each in (words, part))
-            if len(ours) > 2 and ours == others and denied != denied_there:
-                return Verdict("contradicted", f"one of both denies it; the passages say “{source.text}”")
+    """Judge a claim in another language: only copies, other numbers, and what `foreign.py` compares."""
+    sentences = [source.text for source in grounds.sources]
+    for sentence in sentences:
+        if foreign.is_copy(text, sentence):
+            return Verdict("supported", f"the passages say “{sentence}”")
+        if reason := foreign.contradiction(text, sentence, sentences):
+            return Verdict("contradicted", f"{reason}; the passages say “{sentence}”")
     found = _judge_strange_value(without_marks(tokens), grounds)
     return Verdict("cannot tell", "the rules are for English") if found == OPEN else found
-
-
-def _foreign_words(text: str) -> list[str]:
-    return re.findall(r"\w+", _FOREIGN_REPLY.sub("", text.casefold()))
-
-
-_FOREIGN_REPLY = re.compile(r"^\W*(?:oui|non|no|si|sí|sì|ja|nein|nee|não|sim|nej|tak|nie)\s?[,.!:;]\s*")
 
 
 def _bare(text: str) -> str:
@@ -208,7 +196,7 @@ def _judge_strange_value(claim: Tokens, grounds: Grounds) -> Verdict:
 
 def _is_known(value: Value, known: Sequence[Value]) -> bool:
     """Whether a value may be one of the known ones, or a sum, difference, product or quotient of two of them."""
-    if any(value.kind == each.kind and not conflicts(value, each) for each in known):
+    if any(value.kind == each.kind and (not conflicts(value, each) or _is_notation(value, each)) for each in known):
         return True
     bases = [each.base for each in known if each.kind == "number"]
     results = (
@@ -218,6 +206,17 @@ def _is_known(value: Value, known: Sequence[Value]) -> bool:
         for result in (one + other, one - other, one * other, one * other / 100, one / other if other else 0.0)
     )
     return value.kind == "number" and any(math.isclose(value.base, result) for result in results)
+
+
+def _is_notation(one: Value, other: Value) -> bool:
+    """Whether two numbers may be one with other separators: `1.491 m` are 1491 m in German."""
+    digits, others = (re.sub(r"\D", "", each.text) for each in (one, other))
+    return (
+        digits == others
+        and one.unit == other.unit
+        and one.size == other.size
+        and bool(re.search(r"\d[.,]\d", one.text + other.text))
+    )
 
 
 def _value_in_place(claim: Tokens, place: int, source: Tokens) -> Token | None:
