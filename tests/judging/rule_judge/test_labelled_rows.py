@@ -55,9 +55,9 @@ def test_a_polite_or_rephrased_right_answer_never_fails() -> None:
 
 
 def test_no_answer_in_another_language_is_judged_wrong() -> None:
-    found = [(row["label"] == "supported", found) for row, _, found in FAITHFUL if row["category"] == "language"]
+    found = [(label, found) for row, label, found in FAITHFUL if row["category"] == "language"]
     assert len(found) >= 10
-    assert all(verdict in (None, good) for good, verdict in found)
+    assert all(verdict in (None, label) for label, verdict in found)
 
 
 def relevance(row: Row) -> bool | None:

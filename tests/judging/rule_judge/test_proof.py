@@ -166,6 +166,109 @@ MISLEADING = [
 ]
 
 
+FREER_FORMS = [
+    ("The library lends books for four weeks.", "Books are lent for 4 weeks."),
+    ("Norda, which makes pumps, is bankrupt.", "Norda makes pumps."),
+    ("Norda, which makes pumps, is bankrupt.", "Norda is bankrupt."),
+    ("The board sued Norda, whose lawyer is Ann Lee.", "The board sued Norda, whose lawyer is Ann Lee."),
+    ("The hotel has 120 rooms, of which 30 have a balcony.", "30 of the 120 rooms have a balcony."),
+    ("The vaccine protects against mumps, but not against flu.", "The vaccine does not protect against flu."),
+    ("Dogs are welcome in the garden but not in the bar.", "Dogs are not welcome in the bar."),
+    ("The deposit is Fr. 50.", "The deposit is 50 francs."),
+    ("The plot has 500 m².", "The plot has 500 square metres."),
+    ("The flight takes half an hour.", "The flight takes 30 minutes."),
+    ("On-site parking is free of charge.", "On-site parking costs nothing."),
+    ("The bar closes at midnight.", "The bar closes at 24:00."),
+    ("Las clases requieren reserva.", "Sí, las clases requieren reserva."),
+]
+REFUTED = [
+    (
+        "In Dakar, Captain Ruiz handed command to officer Adeyemi.",
+        "In Dakar, officer Adeyemi handed command to Captain Ruiz.",
+    ),
+    ("The storm, not the flood, closed the road.", "The flood, not the storm, closed the road."),
+    ("The class has 12 girls and 14 boys.", "The class has 14 girls and 12 boys."),
+    ("The hotel has 120 rooms, of which 30 have a balcony.", "All of the rooms have a balcony."),
+    ("The vaccine protects against mumps, but not against flu.", "The vaccine protects against flu."),
+    ("The pump may fail in winter.", "The pump fails in winter."),
+    ("Ill cats must not be vaccinated.", "Ill cats can be vaccinated."),
+    ("Members pay 10 euros on weekdays.", "Members pay 12 euros."),
+    ("The shop is open until 8 pm on Mondays and until 6 pm on Fridays.", "The shop is open until 9 pm on Mondays."),
+    ("The excess is 100 euros per claim.", "The excess is 100 euros per year."),
+    ("I cani non sono ammessi in spiaggia, ma possono stare nel bar.", "Sì, i cani sono ammessi in spiaggia."),
+    ("Führungen finden jeden Samstag statt.", "Führungen finden jeden Sonntag statt."),
+    ("La torre è alta 48 metri.", "La torre è alta 84 metri."),
+]
+UNPROVEN = [
+    ("The pump, which may fail in winter, is old.", "The pump fails in winter."),
+    ("The flat, which is free if you book early, is small.", "The flat is free."),
+    ("Guests who smoke pay 20 euros.", "Guests pay 20 euros."),
+    ("According to Tom, Norda, which makes pumps, is bankrupt.", "Norda is bankrupt."),
+    ("The shop, which sells bread, but only on Sundays, is small.", "The shop sells bread."),
+    ("The hotel has 120 rooms, of which 30 have a balcony in summer.", "30 rooms have a balcony."),
+    ("The hotel has 120 rooms, of which about 30 have a balcony.", "30 rooms have a balcony."),
+    ("The pass is valid in Bern, but not in Basel.", "The pass is not valid."),
+    ("The pass is valid in Bern, but not in Basel on Sundays.", "The pass is not valid in Basel."),
+    ("No shop sells bread on Sundays.", "Bread is sold on Sundays."),
+    ("The library lends books only to members.", "Books are lent."),
+    ("Bern bans smoking in bars.", "Smoking is banned in bars."),
+    ("The hotel sold rooms until 2010.", "Rooms are sold."),
+    ("You do not have to pay.", "You must not pay."),
+    ("El museo abre los lunes, pero no en enero.", "El museo abre los lunes."),
+    ("Hunde sind erlaubt, Katzen nicht.", "Hunde sind nicht erlaubt."),
+    ("The first floor is closed.", "The second floor is closed."),
+]
+NOT_REFUTED = [
+    ("The shop opens at 8, or at 9 in winter.", "The shop opens at 9."),
+    ("Tickets cost 10 euros, and groups of four pay 36 euros.", "Tickets cost 9 euros for groups of four."),
+    ("Rooms cost 80 euros, breakfast 12 euros.", "Rooms cost 92 euros with breakfast."),
+    ("Half of the 40 seats are taken.", "20 seats are taken."),
+    ("The bill is 100 euros plus 19% tax.", "The bill is 119 euros."),
+    ("The trip takes 2 to 4 hours.", "The trip takes 3 hours."),
+    ("Die Fahrt dauert 2 bis 4 Stunden.", "Die Fahrt dauert 3 Stunden."),
+    ("Der Berg ist 1.491 m hoch.", "Der Berg ist 1491 m hoch."),
+    ("Le musée est ouvert lundi à vendredi.", "Le musée est ouvert mercredi."),
+    ("Das Museum ist nicht nur sonntags geöffnet.", "Das Museum ist sonntags geöffnet."),
+    ("It might rain in May.", "It may rain in May."),
+    ("You must not smoke in rooms.", "You may smoke on the balcony."),
+    ("The storm, not the flood, closed the road.", "Not the flood, the storm closed the road."),
+    ("Anna is taller than Ben, and Ben is taller than Carl.", "Anna is taller than Carl."),
+    ("Mira works in the Lisbon office. The Lisbon office is closed in August.", "Mira's office is closed in August."),
+    ("The first and second floors are closed.", "The second floor is closed."),
+]
+
+
+@pytest.mark.parametrize(("passage", "claim"), FREER_FORMS)
+def test_a_sentence_states_what_it_says_in_a_clause_or_in_another_form(passage: str, claim: str) -> None:
+    assert answer(claim, passage) == "supported"
+
+
+@pytest.mark.parametrize(("passage", "claim"), REFUTED)
+def test_what_a_longer_sentence_denies_or_exchanges_is_contradicted(passage: str, claim: str) -> None:
+    assert answer(claim, passage) == "contradicted"
+
+
+@pytest.mark.parametrize(("passage", "claim"), UNPROVEN)
+def test_a_clause_with_a_condition_a_hedge_or_a_scope_proves_nothing_without_it(passage: str, claim: str) -> None:
+    assert answer(claim, passage) != "supported"
+
+
+@pytest.mark.parametrize(("passage", "claim"), NOT_REFUTED)
+def test_a_value_that_follows_from_others_or_lies_in_a_range_does_not_fail(passage: str, claim: str) -> None:
+    assert answer(claim, passage) != "contradicted"
+
+
+def test_a_pronoun_is_the_thing_whose_sentence_says_the_same_if_the_question_can_mean_it() -> None:
+    passage = "The Halvard left Rotterdam on 3 March. The Ruby reached Oslo on 5 March."
+    assert judge_claims(["It left Rotterdam on 3 March."], [passage], ["When did it leave?"])[0].answer == "supported"
+    assert (
+        judge_claims(["It left Rotterdam on 5 March."], [passage], ["When did it leave?"])[0].answer == "contradicted"
+    )
+    prices = "A locker costs 5 euros a day. Parking costs 8 euros a day."
+    for question in ("What does parking cost?", "What does it cost?"):
+        assert judge_claims(["It costs 5 euros a day."], [prices], [question])[0].answer != "supported"
+
+
 @pytest.mark.parametrize(("passage", "claim"), [*MISLEADING, *NO_IDENTITIES])
 def test_a_claim_that_keeps_the_words_and_says_more_does_not_pass(passage: str, claim: str) -> None:
     assert answer(claim, passage) != "supported"

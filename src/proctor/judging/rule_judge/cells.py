@@ -25,9 +25,24 @@ _STATES = frozenset("status state condition availability stage".split())
 """Labels that a sentence leaves out: `the order is delayed` gives its status."""
 _PRICES = frozenset(map(lexicon.stem, "payment price cost total amount fee".split()))
 """Labels that `costs` stands for."""
-_LIGHT = frozenset(
-    map(lexicon.stem, "be was have had take last weigh measure amount come total equal reach stand produce".split())
-) | {COST, "of", "in", "at", "on", "for", "there", "s", "it", "they", "currently", "now"}
+_LIGHT = frozenset(map(lexicon.stem, "take last weigh measure amount come total equal reach stand produce".split())) | {
+    COST,
+    "be",
+    "was",
+    "have",
+    "had",
+    "of",
+    "in",
+    "at",
+    "on",
+    "for",
+    "there",
+    "s",
+    "it",
+    "they",
+    "currently",
+    "now",
+}
 """Keys of words that add nothing to a row, a column and a value."""
 _BOOLEANS = {"true": (), "yes": (), "false": read("not"), "no": read("not")}
 

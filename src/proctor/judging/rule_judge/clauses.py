@@ -229,7 +229,7 @@ def _passive(tokens: Tokens) -> Iterator[Tokens]:
     if not is_free or not is_verb(tokens[1]) or tokens[1].key in ("have", "had", "cost"):
         return
     end = next((i for i, token in enumerate(tokens) if i > 1 and token.kind not in ("word", "name")), len(tokens))
-    if end > 2 and (end == len(tokens) or tokens[end].key in PREPOSITIONS) and not any(map(is_verb, tokens[2:])):
+    if end > 2 and (end == len(tokens) or tokens[end].key in PREPOSITIONS) and not any(map(is_verb, tokens[3:])):
         was = tokens[1].key.endswith("+ed")
         key = tokens[1].key.removesuffix("+ed")
         copula = Token("was", "was", "function") if was else Token("is", "be", "function")

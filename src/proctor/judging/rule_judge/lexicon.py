@@ -19,6 +19,7 @@ PREPOSITIONS, CONDITIONS, RELATIONS = (_KINDS[name] for name in ("prepositions",
 ATTRIBUTIONS, SPLITTERS, LINKS = (_KINDS[name] for name in ("attributions", "splitters", "links"))
 LIMITS, PERIODS, SYMMETRIC = (_KINDS[name] for name in ("limits", "periods", "symmetric"))
 ABBREVIATIONS = _KINDS["abbreviations"]
+VAGUE = _KINDS["vague"]
 FOREIGN_NEGATIONS = _KINDS["foreign_negations"]
 FUNCTION_WORDS = ARTICLES | HARMLESS | NEGATIONS | PRONOUNS | PREPOSITIONS | CONDITIONS | RELATIONS | _KINDS["function"]
 """Words without content."""
@@ -50,7 +51,7 @@ def stem(word: str) -> str:
 def verb_key(word: str) -> str:
     """The key of a word: its stem, with `+ed` or `+ing` for those forms, since tense and voice change a meaning."""
     if word in _IRREGULAR:
-        return _IRREGULAR[word] + "+ed"
+        return _canonical(_IRREGULAR[word]) + "+ed"
     if len(word) <= 3 or not word.isascii():
         return _CANONICAL.get(word, word)
     for ending in ("ing", "ed"):

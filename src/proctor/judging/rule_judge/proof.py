@@ -119,7 +119,9 @@ def _can_mean(asked: Tokens, source: Source) -> bool:
 
 def _topic(sources: Sequence[Source]) -> Tokens:
     """The subject of the passages if they have only one; a pronoun only if they name none."""
-    subjects = {each for source in sources if (each := subject(source.tokens))}
+    if any(not subject(source.tokens) for source in sources):  # a sentence without a known verb has one, too
+        return ()
+    subjects = {subject(source.tokens) for source in sources}
     pronouns = {each[:1] for each in subjects if each[0].key in lexicon.PRONOUNS}
     candidates = {each for each in subjects if each[0].key not in lexicon.PRONOUNS} or pronouns
     return next(iter(candidates)) if len(candidates) == 1 else ()
@@ -226,7 +228,7 @@ def _value_in_place(claim: Tokens, place: int, source: Tokens) -> Token | None:
         return None
     for index, theirs in enumerate(source):
         around = source[max(index - 2, 0) : index + 2]
-        is_vague = any(token.kind == "limit" or token.key in ("to", "or", "about", "and") for token in around)
+        is_vague = any(token.kind == "limit" or token.text.lower() in lexicon.VAGUE for token in around)
         has_unit = ours.value is not None and (ours.value.unit != "" or ours.kind != "number")
         is_beside = any(map(matches, after[:1], source[index + 1 :])) or (
             has_unit and any(map(matches, before[-1:], source[max(index - 1, 0) : index]))

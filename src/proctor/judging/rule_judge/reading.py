@@ -83,6 +83,8 @@ _SPELLINGS = (
     (r"^\W*well\s(?=(?:the|a|an|it|they|he|she|in|on|by)\b)", ""),
     (r"^\W*\d+(?:\.\d+)+\.?\s+(?=(?-i:[A-Z][a-z]))", ""),  # `7.2 The customer may …`
     (r",\s?while\b", ", whereas"),
+    (r"(?<=\d)\s?(k?)m2\b", r" sq\1m"),
+    (r"(?<=\d)\s?m3\b", " cbm"),
     (r"\bcan't\b", "can not"),
     (r"\bwon't\b", "will not"),
     (r"(?<=[a-z])\s?n't\b", " not"),

@@ -161,7 +161,7 @@ def _clocks(text: str) -> Iterator[Value]:
             hour = hour % 12 + (12 if half == "p" else 0)
         is_half_open = not half and hour <= 12 and not match[0].startswith("0")
         if hour <= 24 and minute <= 59:
-            yield Value("clock", match[0], *match.span(), amount=hour * 60.0 + minute, is_half_open=is_half_open)
+            yield Value("clock", match[0], *match.span(), amount=hour % 24 * 60.0 + minute, is_half_open=is_half_open)
 
 
 def _numbers(text: str) -> Iterator[Value]:
