@@ -85,6 +85,7 @@ OPEN = [
     (HOTEL, "A room costs 88 euros."),
     (DEVICES, "The battery of the front door is low."),
     (DEVICES, "The heating is set to 21 °C."),
+    ("| Item | Unit price | Total |\n|---|---|---|\n| Pen | 2 EUR | 6 EUR |", "A pen costs 2 euros."),
     (STAFF, "Anna is the manager of Tom."),
     (STAFF, "Tom's manager is Anna."),
     (STAFF, "Anna's city is in Germany."),

@@ -25,6 +25,7 @@ _STATES = frozenset("status state condition availability stage".split())
 """Labels that a sentence leaves out: `the order is delayed` gives its status."""
 _PRICES = frozenset(map(lexicon.stem, "payment price cost total amount fee".split()))
 """Labels that `costs` stands for."""
+_PRICE = lexicon.stem("price")
 _LIGHT = frozenset(map(lexicon.stem, "take last weigh measure amount come total equal reach stand produce".split())) | {
     COST,
     "be",
@@ -217,6 +218,8 @@ def _unlabelled(cells: Sequence[Cell], rest: Tokens) -> tuple[Cell, list[Token]]
     """The only cell that is meant without its label: a price after `costs`, a main value, a status."""
     keys = {token.key for token in rest}
     prices = [cell for cell in cells if len(cell.label) == 1 and cell.label[0].key in _PRICES]
+    if any(cell.label[-1].key == _PRICE and cell not in prices for cell in cells if cell.label):
+        prices = [cell for cell in prices if cell.label[0].key == _PRICE]  # not the total beside a unit price
     states = [cell for cell in cells if cell.label and cell.label[-1].text.lower() in _STATES and len(cell.label) == 1]
     plain = [cell for cell in cells if not cell.label]
     for group in (prices if COST in keys else [], plain, states if keys & {"be", "was"} else []):

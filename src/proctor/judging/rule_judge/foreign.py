@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 from proctor.judging.rule_judge.lexicon import FOREIGN_ALTERNATIVES, FOREIGN_NEGATIONS
 
@@ -22,9 +23,14 @@ def is_copy(claim: str, sentence: str) -> bool:
     return _words(claim) == _words(sentence)
 
 
-def contradiction(claim: str, sentence: str, passages: Sequence[str]) -> str:
-    """What a claim says against a sentence; empty if nothing that these rules see."""
-    words, present = _words(claim), {word for passage in passages for word in _words(passage)}
+def words_in(text: str) -> frozenset[str]:
+    """All words of a text, in lower case."""
+    return frozenset(re.findall(r"\w+", text.casefold()))
+
+
+def contradiction(claim: str, sentence: str, present: frozenset[str]) -> str:
+    """What a claim says against a sentence; empty if nothing that these rules see. `present`: words of the passages."""
+    words = _words(claim)
     if word := _other_word(words, _words(sentence), present):
         return f"it says “{word}”"
     # A later part of the sentence may have a negation of its own: `…, ma non …`.
@@ -32,8 +38,9 @@ def contradiction(claim: str, sentence: str, passages: Sequence[str]) -> str:
     return "one of them is a denial" if is_denied else ""
 
 
-def _words(text: str) -> list[str]:
-    return re.findall(r"\w+", _REPLY.sub("", text.casefold()))
+@lru_cache(maxsize=4096)
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(re.findall(r"\w+", _REPLY.sub("", text.casefold())))
 
 
 def _is_denied(words: Sequence[str], others: Sequence[str]) -> bool:
@@ -43,10 +50,12 @@ def _is_denied(words: Sequence[str], others: Sequence[str]) -> bool:
     return len(bare) > 2 and bare == other and denials[0] != denials[1]
 
 
-def _other_word(words: Sequence[str], source: Sequence[str], present: set[str]) -> str:
+def _other_word(words: Sequence[str], source: Sequence[str], present: frozenset[str]) -> str:
     """The word of the claim that stands in place of an alternative, such as another weekday; else empty."""
     for place, word in enumerate(words):
         groups = [group for group in FOREIGN_ALTERNATIVES if word in group and word not in present]
+        if not groups:
+            continue
         before, after = words[:place], words[place + 1 :]
         for index, theirs in enumerate(source):
             rest = source[index + 1 :]

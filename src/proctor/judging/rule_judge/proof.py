@@ -4,7 +4,8 @@ Every sentence of the passages is written in the few ways that state the same (`
 with each of them token by token, in order, since order carries the roles: who did what to whom, cause and effect,
 condition and consequence. It is supported if all tokens match. It is contradicted if all match but one, which fills
 the same slot with something incompatible (another amount, name or status), one negation, or two fillers that changed
-places. Everything else is left open: shared words prove nothing.
+places. What sentences leave open is judged by the cell of a table that the claim names (`cells.py`), and by a value
+that the passages have nowhere. Everything else is left open: shared words prove nothing.
 """
 
 from __future__ import annotations
@@ -143,10 +144,11 @@ def _judge(text: str, tokens: Tokens, grounds: Grounds) -> Verdict:
 def _judge_foreign(text: str, tokens: Tokens, grounds: Grounds) -> Verdict:
     """Judge a claim in another language: only copies, other numbers, and what `foreign.py` compares."""
     sentences = [source.text for source in grounds.sources]
+    present = foreign.words_in(" ".join(sentences))
     for sentence in sentences:
         if foreign.is_copy(text, sentence):
             return Verdict("supported", f"the passages say “{sentence}”")
-        if reason := foreign.contradiction(text, sentence, sentences):
+        if reason := foreign.contradiction(text, sentence, present):
             return Verdict("contradicted", f"{reason}; the passages say “{sentence}”")
     found = _judge_strange_value(without_marks(tokens), grounds)
     return Verdict("cannot tell", "the rules are for English") if found == OPEN else found
@@ -200,7 +202,9 @@ def _is_known(value: Value, known: Sequence[Value]) -> bool:
     """Whether a value may be one of the known ones, or a sum, difference, product or quotient of two of them."""
     if any(value.kind == each.kind and (not conflicts(value, each) or _is_notation(value, each)) for each in known):
         return True
-    bases = [each.base for each in known if each.kind == "number"]
+    bases = {each.base for each in known if each.kind == "number"}
+    if len(bases) > _MOST_OPERANDS:
+        return True
     results = (
         result
         for one in bases
@@ -208,6 +212,10 @@ def _is_known(value: Value, known: Sequence[Value]) -> bool:
         for result in (one + other, one - other, one * other, one * other / 100, one / other if other else 0.0)
     )
     return value.kind == "number" and any(math.isclose(value.base, result) for result in results)
+
+
+_MOST_OPERANDS = 100
+"""With more numbers, almost any other can be computed from two of them."""
 
 
 def _is_notation(one: Value, other: Value) -> bool:
