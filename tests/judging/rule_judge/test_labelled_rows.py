@@ -54,10 +54,10 @@ def test_a_polite_or_rephrased_right_answer_never_fails() -> None:
     assert False not in right
 
 
-def test_no_answer_in_another_language_is_judged_wrong() -> None:
-    found = [(label, found) for row, label, found in FAITHFUL if row["category"] == "language"]
+def test_other_languages_are_left_open_unless_a_sentence_is_copied() -> None:
+    found = [found for row, _, found in FAITHFUL if row["category"] == "language"]
     assert len(found) >= 10
-    assert all(verdict in (None, label) for label, verdict in found)
+    assert False not in found
 
 
 def relevance(row: Row) -> bool | None:

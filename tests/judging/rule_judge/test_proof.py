@@ -61,6 +61,9 @@ CONTRADICTED = [
     ("Revenue was 5 million in 2022.", "Revenue was 7 million in 2022."),
 ]
 OPEN = [
+    ("I cani non sono ammessi in spiaggia, ma possono stare nel bar.", "Sì, i cani sono ammessi in spiaggia."),
+    ("Führungen finden jeden Samstag statt.", "Führungen finden jeden Sonntag statt."),
+    ("La torre è alta 48 metri.", "La torre è alta 84 metri."),
     ("The bridge was damaged. The road was closed.", "The road was closed, therefore the bridge was damaged."),
     ("The bridge was damaged. The road was closed.", "The road was closed because the bridge was damaged."),
     ("The trail is closed in winter. The hut is open all year.", "The hut is closed in winter."),
@@ -195,9 +198,6 @@ REFUTED = [
     ("Members pay 10 euros on weekdays.", "Members pay 12 euros."),
     ("The shop is open until 8 pm on Mondays and until 6 pm on Fridays.", "The shop is open until 9 pm on Mondays."),
     ("The excess is 100 euros per claim.", "The excess is 100 euros per year."),
-    ("I cani non sono ammessi in spiaggia, ma possono stare nel bar.", "Sì, i cani sono ammessi in spiaggia."),
-    ("Führungen finden jeden Samstag statt.", "Führungen finden jeden Sonntag statt."),
-    ("La torre è alta 48 metri.", "La torre è alta 84 metri."),
 ]
 UNPROVEN = [
     ("The pump, which may fail in winter, is old.", "The pump fails in winter."),

@@ -20,7 +20,6 @@ ATTRIBUTIONS, SPLITTERS, LINKS = (_KINDS[name] for name in ("attributions", "spl
 LIMITS, PERIODS, SYMMETRIC = (_KINDS[name] for name in ("limits", "periods", "symmetric"))
 ABBREVIATIONS = _KINDS["abbreviations"]
 VAGUE = _KINDS["vague"]
-FOREIGN_NEGATIONS = _KINDS["foreign_negations"]
 FUNCTION_WORDS = ARTICLES | HARMLESS | NEGATIONS | PRONOUNS | PREPOSITIONS | CONDITIONS | RELATIONS | _KINDS["function"]
 """Words without content."""
 MODALS: dict[str, int] = _TABLES["ranks"]["modals"]
@@ -28,7 +27,6 @@ QUANTIFIERS: dict[str, int] = _TABLES["ranks"]["quantifiers"]
 PHRASES = {phrase: into for into, phrases in _TABLES["phrases"].items() for phrase in phrases.split("|")}
 COMPLEMENTS = {word: group[0] for group in _GROUPS["complements"] for word in group[1:]}
 ALTERNATIVES, SYNONYMS = _GROUPS["alternatives"], _GROUPS["synonyms"]
-FOREIGN_ALTERNATIVES = _GROUPS["foreign"]
 UNITS = {
     name + plural: (dimension, float(entry.partition("=")[2]))
     for dimension, entries in _TABLES["units"].items()

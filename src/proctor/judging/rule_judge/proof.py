@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Literal
 
-from proctor.judging.rule_judge import foreign, lexicon
+from proctor.judging.rule_judge import lexicon
 from proctor.judging.rule_judge.cells import Cell, Row, cell_claims, read_rows
 from proctor.judging.rule_judge.claims import split_statements, without_courtesy
 from proctor.judging.rule_judge.clauses import forms, is_verb, split_clauses, stated, subject, without_marks
@@ -130,10 +130,12 @@ def _topic(sources: Sequence[Source]) -> Tokens:
 
 def _judge(text: str, tokens: Tokens, grounds: Grounds) -> Verdict:
     quotes = [*(source.text for source in grounds.sources), *(cell.quote for row in grounds.rows for cell in row.cells)]
-    if copy := next((quote for quote in quotes if _bare(quote) == _bare(text)), None):
+    is_english = lexicon.is_english(text)
+    bare = _bare(text if is_english else _REPLY.sub("", text))
+    if copy := next((quote for quote in quotes if _bare(quote) == bare), None):
         return Verdict("supported", f"the passages say “{copy}”")
-    if not lexicon.is_english(text):
-        return _judge_foreign(text, tokens, grounds)
+    if not is_english:
+        return Verdict("cannot tell", "the rules are for English")
     whole = _judge_tokens(tokens, grounds)
     is_linked = any(token.text.lower() in lexicon.LINKS for token in tokens)
     if whole == OPEN and not is_linked:
@@ -141,17 +143,8 @@ def _judge(text: str, tokens: Tokens, grounds: Grounds) -> Verdict:
     return whole
 
 
-def _judge_foreign(text: str, tokens: Tokens, grounds: Grounds) -> Verdict:
-    """Judge a claim in another language: only copies, other numbers, and what `foreign.py` compares."""
-    sentences = [source.text for source in grounds.sources]
-    present = foreign.words_in(" ".join(sentences))
-    for sentence in sentences:
-        if foreign.is_copy(text, sentence):
-            return Verdict("supported", f"the passages say “{sentence}”")
-        if reason := foreign.contradiction(text, sentence, present):
-            return Verdict("contradicted", f"{reason}; the passages say “{sentence}”")
-    found = _judge_strange_value(without_marks(tokens), grounds)
-    return Verdict("cannot tell", "the rules are for English") if found == OPEN else found
+_REPLY = re.compile(r"^\W*(?:oui|non|no|si|sí|sì|ja|nein|nee|não|sim)\s?[,.!:;]\s*", re.IGNORECASE)
+"""Yes and no in other languages, before a copy."""
 
 
 def _bare(text: str) -> str:
