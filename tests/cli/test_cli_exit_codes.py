@@ -165,7 +165,7 @@ def test_a_working_folder_that_is_gone_is_said_plainly(
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run([sys.executable, "-c", script], cwd=gone, capture_output=True, env=environment, check=False)
     assert done.returncode == 4
-    assert done.stderr.decode().strip() == "error: No such file or directory"
+    assert done.stderr.decode().strip() == "error: the working folder was deleted"
 
 
 @pytest.mark.process
