@@ -473,7 +473,7 @@ import logging, sys
 import proctor
 
 def agent(question):
-    print("printed", question)
+    print(f"printed {question}\\n", end="")  # in one piece, as the other case prints at the same time
     print("to stderr", question, file=sys.stderr)
     logging.getLogger("chatty").warning("logged %s", question)
     return question

@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import pickle
-from collections.abc import AsyncIterator, Callable
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -22,7 +23,7 @@ from proctor.cases.suite import Settings
 from proctor.results.run import Run
 from proctor.results.score import Outcome
 from proctor.results.verdict import RunVerdict
-from proctor.running.cluster import connection, workers
+from proctor.running.cluster import agent_host, connection, workers
 from proctor.running.cluster.agent_host import call_host
 from proctor.running.messages import (
     AgentStarted,
@@ -91,6 +92,19 @@ class Notices:
 
 
 Hold = Callable[..., tuple[Run, RunVerdict, list[str]]]
+
+
+@pytest.fixture(autouse=True)
+def no_host_outlives_its_test() -> Iterator[None]:
+    """A worker that does not answer `stop` keeps its host, whose thread captures what this process prints."""
+    yield
+    hosts = list(agent_host._HOSTS.values())
+    agent_host._HOSTS.clear()
+    for host in hosts:
+        asyncio.run(host.stop())
+    for thread in threading.enumerate():
+        if thread.name == "proctor-agents":
+            thread.join(10)
 
 
 @pytest.fixture
