@@ -5,8 +5,8 @@
 
 The limiter and the provider (`provider_server.Provider`) are the real ones; the client between them is a loop that
 retries as `running/retries.py` does. Nothing else takes time, so this shows what the limiter costs, and not Proctor.
-Providers have other limits, latencies and numbers of cases than those of `provider.py`: constants of the limiter are
-chosen for all of them. `provider_schedule.py` says what the ideal time is.
+Providers have other limits, latencies and numbers of cases than those of `provider.py`: the constants
+of the limiter were chosen on all of them. `provider_schedule.py` says what the ideal time is.
 """
 
 from __future__ import annotations

@@ -1,13 +1,14 @@
-"""Finds out how many requests an endpoint takes, and how often; agents and judges of one endpoint share it.
+"""Finds out how many requests an endpoint takes, and how often: of an agent, or of a judge.
 
 `RateLimiter.acquire` waits until a request may be sent. The obvious version, a fixed number of requests at a time and a
 growing pause after each refusal, is too slow where the endpoint would take more, and burns all retries in an outage.
 Here every request that ends says something about the endpoint:
 
-- *Answers* (`_Room`). The number of requests in flight starts small, and grows by one with each answer. By Little's
-  law, the mean time in flight is the mean number in flight divided by the answers per second. If it has risen in
-  proportion to that number since the start, the endpoint queues requests: more in flight gains nothing, and all that
-  wait in its queue are lost in an outage. Single answers cannot show this, since early answers are always quick ones.
+- *Answers* (`_Room`). The number of requests in flight starts small, and grows by one with each answer. If half of a
+  group of requests take much longer to be answered than half of the first ones did, the endpoint queues requests: more
+  in flight gains nothing, and all that wait in its queue are lost in an outage. Then fewer are sent; if these are not
+  quicker, they did not wait in a queue, and the number is as before. Single answers cannot show this, since early
+  answers are always quick ones.
 - *A refusal that says nothing more*. There were too many at the same time, and the endpoint has accepted all others
   that are in flight: this is its limit. From then on one more is tried now and then: rarely while that is refused,
   and in growing steps while it is accepted, as the limit may have been lifted.
@@ -229,7 +230,8 @@ class _Room:
 
     def _take_step(self) -> None:
         if self._has_stepped:  # the last step was not refused
-            self._rounds, self._step = 1.0, self._step * 2
+            self._rounds = 1.0
+            self._step *= 2
         self._has_stepped = True
         self._answers = 0
         self.size = min(self._maximum, self.size + self._step)
@@ -301,7 +303,8 @@ class _QueueingTest:
 
     def sent(self, number: int, in_flight: int) -> None:
         if self._start is None and self._base and self._groups_left and in_flight >= MUCH_MORE * self._first:
-            self._start, self._seconds = number, []
+            self._start = number
+            self._seconds = []
 
     def answered(self, number: int, seconds: float) -> float | None:
         """Count an answer; at the end of a group, returns how many times as long as the first ones they took."""
@@ -366,7 +369,8 @@ class _Pace:
         """A request was refused, and the endpoint says how long to wait."""
         self._refused += self._start is not None and number > self._start[0]
         self._sent_in_a_row = 0
-        self._wait, self._seconds_to_refuse = wait, max(1e-3, now - began)
+        self._wait = wait
+        self._seconds_to_refuse = max(1e-3, now - began)
         if self._last_refused is None or number > self._last_refused[0]:
             self._last_refused = number, began + wait
         if in_a_row >= SURE_REFUSALS:
@@ -382,7 +386,8 @@ class _Pace:
     def _pause(self, now: float, seconds: float) -> None:
         until = now + min(max(0.0, seconds), self._max_pause)
         if until > self._paused_until:
-            self._paused_at, self._paused_until = now, until
+            self._paused_at = now
+            self._paused_until = until
 
     def ready_at(self, now: float) -> float:
         """The time at which another request may be sent."""
@@ -449,7 +454,10 @@ class _Outage:
         self._interval = FIRST_PROBE
 
     def begin(self, now: float, first_fault: int) -> None:
-        self.is_open, self.since, self._first_fault, self._probe = True, now, first_fault, None
+        self.is_open = True
+        self.since = now
+        self._first_fault = first_fault
+        self._probe = None
         self._interval = FIRST_PROBE
         self._probe_at = now + self._interval
         self._events.outages += 1

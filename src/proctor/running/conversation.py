@@ -325,7 +325,7 @@ class _Conversation:
 
     async def _send_now(self, session: Session, turn: Turn) -> Reply:
         self._open = OpenTurn(self._agent, session, self._case, self._spans)
-        self._sent.usage = self._open.known_usage
+        self._sent.usage = self._open.usage_so_far
         try:
             with self._sent.timed(self.trial):
                 reply = await send_turn(self._open, turn)
@@ -443,13 +443,13 @@ class OpenTurn:
         return replace(
             answer,
             tool_calls=calls,
-            usage=self.known_usage() if answer.usage is None else self._priced(_normalize_usage(answer.usage)),
+            usage=self.usage_so_far() if answer.usage is None else self._priced(_normalize_usage(answer.usage)),
             outputs=tuple(answer.outputs or recorder.outputs),
             raw=None,
             hidden_calls=answer.hidden_calls or self._hidden_calls(answer, spans),
         )
 
-    def known_usage(self) -> Usage | None:
+    def usage_so_far(self) -> Usage | None:
         """The tokens that are known without an answer: from the recorder, else from the trace."""
         recorded, spans = self.recorder.usage, self.spans
         return self._priced(_normalize_usage(recorded) if recorded is not None else usage_of(spans) if spans else None)

@@ -80,7 +80,7 @@ class BaseMetric:
         raise NotImplementedError(f"{type(self).__name__} needs a method a_measure")
 
     def is_successful(self) -> bool | None:
-        """Whether the metric passed; None if nothing was measured, it is pending, or there is no threshold."""
+        """Whether the metric passed; None without a score or a threshold, and if it is pending."""
         if self.threshold is None or self.pending:
             self.success = None
             if isinstance(self.score, PendingScore):
