@@ -134,14 +134,14 @@ def _marked_functions(tree: ast.AST) -> Iterable[str]:
 
 def _of_source(source: _Source) -> Observability:
     clients = sorted(source.modules & {*CLIENT_MODULES, *CLIENTS})
-    observed = [name for name in clients if name in CLIENTS and not install_advice([name])]
+    observed = [name for name in clients if name in CLIENTS and not install_advice(name)]
     hidden = [name for name in clients if name not in observed]
     parts = [f"observed through {', '.join(observed)}"] if observed else []
     parts += [f"not observed through {', '.join(hidden)}"] if hidden else []
     frameworks = sorted(source.modules - set(clients))
     parts += [_framework_text(name) for name in frameworks if not clients]
     models = "; ".join(parts) or "no client of a model was found in the source"
-    advice = install_advice(hidden)
+    advice = install_advice(*hidden)
     return Observability(
         f"{models}: {advice}" if advice else models,
         _tool_calls_text(source, observed, hidden),
@@ -163,7 +163,7 @@ def _tool_calls_text(source: _Source, observed: list[str], hidden: list[str]) ->
     if _RECORDED_FUNCTIONS in hidden:
         parts.append(f"observed for functions that {_RECORDED_FUNCTIONS} calls itself")
     if hidden and not source.marked:
-        advice = install_advice(hidden)
+        advice = install_advice(*hidden)
         parts.append(f"otherwise not observed: {f'{advice}, or ' if advice else ''}{MARK_TOOLS}")
     elif not parts:
         parts.append(f"not observed: {MARK_TOOLS}, or return them with the answer")

@@ -44,7 +44,7 @@ def hidden_calls(
     if unobserved and not _are_marked(unobserved, marked):
         clients = list(dict.fromkeys(request.client for request in unobserved if request.client))
         through = f"through {' and '.join(clients)}" if clients else f"at {unobserved[0].address}"
-        advice = install_advice(clients)
+        advice = install_advice(*clients)
         if not advice and all(request.is_stray for request in unobserved):
             reason = f"the agent called a model {through}, from a thread that belongs to no trial"
             return HiddenCalls(reason, _CARRY_CONTEXT, visible)

@@ -80,8 +80,12 @@ def missing_instrumentation() -> str:
     return f"to trace the calls of {' and '.join(untraced)}: {_pip_install(untraced)}" if untraced else ""
 
 
-def install_advice(modules: Iterable[str]) -> str:
-    """The command that makes the calls of clients visible; empty if no package would, or if all are installed."""
+@functools.cache
+def install_advice(*modules: str) -> str:
+    """The command that makes the calls of clients visible; empty if no package would, or if all are installed.
+
+    Looked up once: every turn of an agent may ask, and searching for packages takes longer than the rest of the turn.
+    """
     missing = [name for name in modules if name in CLIENTS and not is_instrumentation_installed(name)]
     return _pip_install(missing) if missing else ""
 
