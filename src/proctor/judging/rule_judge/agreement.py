@@ -13,13 +13,12 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from proctor.judging.rule_judge.claims import declines, makes_claim, split_statements, without_courtesy
+from proctor.judging.rule_judge.clauses import has_verb
 from proctor.judging.rule_judge.lexicon import FUNCTION_WORDS, stem
-from proctor.judging.rule_judge.proof import Verdict
+from proctor.judging.rule_judge.proof import Verdict, judge_claims
 from proctor.judging.rule_judge.reading import Token, fold, matches, names_in, read
 from proctor.judging.rule_judge.values import conflicts
 
-_MAX_REFERENCE = 8
-"""A reference with more content words is a whole text rather than one answer."""
 _MAX_CLEAR_ANSWER = 40
 """An answer with more words may mention another value for another reason than to give it."""
 _REPLIES = {"yes": "yes", "yeah": "yes", "yep": "yes", "true": "yes", "no": "no", "nope": "no", "false": "no"}
@@ -45,7 +44,21 @@ def compare_answers(question: str, reference: str, answer: str) -> Verdict:
     same = [way for way, each in zip(ways, found, strict=True) if each.answer == "supported"]
     if same and not (len(ways) > 2 and any(_keys(same[0]).isdisjoint(_keys(way)) for way in ways)):
         return Verdict("supported", f"the answer says “{same[0]}”")  # three unlike alternatives may be a list
-    return found[0] if all(each.answer == "contradicted" for each in found) else OPEN
+    if all(each.answer == "contradicted" for each in found):
+        return found[0]
+    if len(ways) == 1 and has_verb(read(reference)):
+        return _judge_sentence(question, reference, statements)
+    return OPEN
+
+
+def _judge_sentence(question: str, reference: str, statements: Sequence[str]) -> Verdict:
+    """Judge an answer by a reference that is a sentence, as by a passage: with exchanged roles, it disagrees."""
+    verdicts = judge_claims(statements, [reference], [question])
+    if wrong := next((each for each in verdicts if each.answer == "contradicted"), None):
+        return wrong
+    is_proven = len(verdicts) == 1 and verdicts[0].answer == "supported"
+    is_whole = len(split_statements(reference)) == 1 and len(statements[0].split()) * 2 > len(reference.split())
+    return verdicts[0] if is_proven and is_whole else OPEN
 
 
 def alternatives(reference: str) -> list[str]:
@@ -65,10 +78,13 @@ def _compare(question: str, way: str, statements: Sequence[str]) -> Verdict:
     year = re.fullmatch(r"1\d{3}|20\d\d|21\d\d", way)
     expected = _words(f"in {way}", names)[1:] if year else _words(way, names)
     content = [token for token in expected if token.value is not None or token.text.lower() not in FUNCTION_WORDS]
-    if not content or len(content) > _MAX_REFERENCE or all(token.key in asked for token in content):
+    if not content or all(token.key in asked for token in content):
         return OPEN
     for statement in statements:
         is_doubtful, was_doubtful = (_DOUBTS.search(fold(text).replace("'", "")) for text in (statement, way))
+        is_longer = re.search(r"\b(?:and|,)\s", way) and re.search(rf"\w,\s+(?:and\s+)?{re.escape(way)}", statement)
+        if is_longer:  # `A, B and C` is more than `B and C`
+            return OPEN
         if _contains(_words(statement, names), expected) and (was_doubtful or not is_doubtful):
             return Verdict("supported", f"the answer says “{way}”")
     words = [token for text in statements for token in _words(text, names)]
@@ -77,10 +93,10 @@ def _compare(question: str, way: str, statements: Sequence[str]) -> Verdict:
 
 
 def _words(text: str, names: frozenset[str]) -> list[Token]:
-    """The tokens of a text without marks and footnotes, names as single words, all words by their stems."""
+    """The tokens of a text without marks, names as single words, all words by their stems."""
     return [
         Token(word, stem(word.lower()), token.kind, token.value)
-        for token in read(re.sub(r"\[\^?\d{1,3}\^?\]", " ", text), names)
+        for token in read(text, names)
         if token.kind != "mark"
         for word in ([token.text] if token.value is not None else token.text.split())
     ]

@@ -19,12 +19,13 @@ PREPOSITIONS, CONDITIONS, RELATIONS = (_KINDS[name] for name in ("prepositions",
 ATTRIBUTIONS, SPLITTERS, LINKS = (_KINDS[name] for name in ("attributions", "splitters", "links"))
 LIMITS, PERIODS, SYMMETRIC = (_KINDS[name] for name in ("limits", "periods", "symmetric"))
 ABBREVIATIONS = _KINDS["abbreviations"]
+VAGUE = _KINDS["vague"]
 FUNCTION_WORDS = ARTICLES | HARMLESS | NEGATIONS | PRONOUNS | PREPOSITIONS | CONDITIONS | RELATIONS | _KINDS["function"]
 """Words without content."""
 MODALS: dict[str, int] = _TABLES["ranks"]["modals"]
 QUANTIFIERS: dict[str, int] = _TABLES["ranks"]["quantifiers"]
 PHRASES = {phrase: into for into, phrases in _TABLES["phrases"].items() for phrase in phrases.split("|")}
-COMPLEMENTS = {word: opposite for opposite, words in _TABLES["complements"].items() for word in words.split()}
+COMPLEMENTS = {word: group[0] for group in _GROUPS["complements"] for word in group[1:]}
 ALTERNATIVES, SYNONYMS = _GROUPS["alternatives"], _GROUPS["synonyms"]
 UNITS = {
     name + plural: (dimension, float(entry.partition("=")[2]))
@@ -48,7 +49,7 @@ def stem(word: str) -> str:
 def verb_key(word: str) -> str:
     """The key of a word: its stem, with `+ed` or `+ing` for those forms, since tense and voice change a meaning."""
     if word in _IRREGULAR:
-        return _IRREGULAR[word] + "+ed"
+        return _canonical(_IRREGULAR[word]) + "+ed"
     if len(word) <= 3 or not word.isascii():
         return _CANONICAL.get(word, word)
     for ending in ("ing", "ed"):
@@ -90,6 +91,14 @@ def excludes(one: str, other: str) -> bool:
     base, _, form = one.partition("+")
     other_base, _, other_form = other.partition("+")
     return (one, other) in _EXCLUSIVE or (form == other_form and (base, other_base) in _EXCLUSIVE)
+
+
+_MEASURES = [{stem(word) for word in group} for group in _GROUPS["measures"]]
+
+
+def is_same_measure(one: str, other: str) -> bool:
+    """Whether two stems name one measure, as `depth` and `deep` do."""
+    return any({one, other} <= group for group in _MEASURES)
 
 
 def is_english(text: str) -> bool:

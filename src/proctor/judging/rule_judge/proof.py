@@ -4,21 +4,28 @@ Every sentence of the passages is written in the few ways that state the same (`
 with each of them token by token, in order, since order carries the roles: who did what to whom, cause and effect,
 condition and consequence. It is supported if all tokens match. It is contradicted if all match but one, which fills
 the same slot with something incompatible (another amount, name or status), one negation, or two fillers that changed
-places. Everything else is left open: shared words prove nothing.
+places. What sentences leave open is judged by the cell of a table that the claim names (`cells.py`), and by a value
+that the passages have nowhere. Everything else is left open: shared words prove nothing.
 """
 
 from __future__ import annotations
 
+import math
+import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Literal
 
 from proctor.judging.rule_judge import lexicon
+from proctor.judging.rule_judge.cells import Cell, Row, cell_claims, read_rows
 from proctor.judging.rule_judge.claims import split_statements, without_courtesy
-from proctor.judging.rule_judge.clauses import forms, is_verb, split_clauses, stated, subject
+from proctor.judging.rule_judge.clauses import forms, is_verb, split_clauses, stated, subject, without_marks
+from proctor.judging.rule_judge.lexicon import PREPOSITIONS
 from proctor.judging.rule_judge.reading import Token, Tokens, excludes, matches, names_in, read
-from proctor.judging.rule_judge.records import sentences, split_passage
+from proctor.judging.rule_judge.records import split_passage
+from proctor.judging.rule_judge.values import MONEY, Value, conflicts, find_values
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,76 +45,106 @@ class Source:
 
     text: str
     tokens: Tokens
-    is_data: bool
-    """Whether it is a cell or a field."""
+    statements: Sequence[Tokens]
+    """What it states, in each way to write it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grounds:
+    """What claims are judged by: the sentences and the data of the passages, and what the user said."""
+
+    sources: Sequence[Source]
+    rows: Sequence[Row]
+    asked: Tokens
+    money: str
+    """The only currency in the passages and the user's words; else empty."""
 
 
 @lru_cache(maxsize=64)
-def read_sources(
-    passages: tuple[str, ...], claims: tuple[str, ...] = (), known: tuple[str, ...] = ()
-) -> tuple[Source, ...]:
-    """The sentences of passages. The claims tell which words are names, the user which currency is meant."""
+def read_grounds(passages: tuple[str, ...], claims: tuple[str, ...] = (), known: tuple[str, ...] = ()) -> Grounds:
+    """The passages and the user's words as tokens. The claims tell which words are names."""
     names = names_in([*passages, *claims])
     split = [split_passage(passage) for passage in passages]
     prose = [statement for _, texts in split for text in texts for statement in split_statements(text)]
-    data = sentences([record for records, _ in split for record in records], claims, (*passages, *known))
-    return (
-        *(Source(text, read(text, names), is_data=False) for text in prose if not text.rstrip(" \"'”)").endswith("?")),
-        *(Source(quote, read(text, names), is_data=True) for quote, text in data),
-    )
+    texts = [(text, read(text, names)) for text in prose if not text.rstrip(" \"'”)").endswith("?")]
+    rows = read_rows([record for records, _ in split for record in records], names)
+    money = {value.unit for text in (*passages, *known) for value in find_values(text)} & MONEY
+    asked = tuple(token for text in known for token in read(text, names))
+    sources = [Source(text, tokens, stated(tokens)) for text, tokens in texts]
+    return Grounds(sources, rows, asked, next(iter(money)) if len(money) == 1 else "")
 
 
 def judge_claims(claims: Sequence[str], passages: Sequence[str], known: Sequence[str] = ()) -> list[Verdict]:
     """The verdict on each claim. `known` is what the user said."""
-    sources = read_sources(tuple(passages), tuple(claims), tuple(known))
+    grounds = read_grounds(tuple(passages), tuple(claims), tuple(known))
     names = names_in([*passages, *claims])
-    asked = [token for text in known for token in read(text, names)]
     verdicts: list[Verdict] = []
     for text in claims:
         tokens = read(without_courtesy(text) or text, names)
         if tokens and tokens[0].key in lexicon.PRONOUNS:
-            verdicts.append(_judge_pronoun(text, tokens, sources, verdicts[-1] if verdicts else None))
+            verdicts.append(_judge_pronoun(text, tokens, grounds, verdicts[-1] if verdicts else None))
         else:
-            found = _judge(text, tokens, sources)
-            verdicts.append(_judge_data(tokens, sources, asked) if found == OPEN else found)
+            verdicts.append(_judge(text, tokens, grounds))
     return verdicts
 
 
-def _judge_pronoun(text: str, tokens: Tokens, sources: Sequence[Source], verdict: Verdict | None) -> Verdict:
-    """Judge a claim that starts with a pronoun, given the verdict on the claim before: it is the passages' subject."""
+def _judge_pronoun(text: str, tokens: Tokens, grounds: Grounds, verdict: Verdict | None) -> Verdict:
+    """Judge a claim that starts with a pronoun, given the verdict on the claim before.
+
+    It is the passages' only subject, or the subject of the sentence that says the same, if the question can mean it.
+    """
     if verdict and verdict.answer != "supported":
         return OPEN
-    topic = _topic(sources)
-    return _judge(text, (*topic, *tokens[1:]), sources) if topic else OPEN
+    if topic := _topic(grounds.sources):
+        return _judge(text, (*topic, *tokens[1:]), grounds)
+    # Not if two sentences with other subjects can be meant: `it costs 5 euros`.
+    said = next((token for token in tokens[1:] if token.kind == "word" or token.key == lexicon.COST), tokens[0])
+    meant = [each for each in grounds.sources if any(map(partial(matches, said), each.tokens))]
+    subjects = {subject(statement) for source in meant for statement in source.statements} - {()}
+    if len(meant) == 1 and _can_mean(grounds.asked, meant[0]):
+        found = [_judge_tokens((*each, *tokens[1:]), grounds) for each in sorted({*subjects, tokens[:1]}, key=str)]
+        decided = [each for each in found if each != OPEN]
+        if decided and len({each.answer for each in decided}) == 1:
+            return decided[0]
+    same = _judge(text, tokens, grounds)  # the passages may use the same pronoun
+    return same if same != OPEN else _judge_strange_value(tokens[1:], grounds)
+
+
+def _can_mean(asked: Tokens, source: Source) -> bool:
+    """Whether a question can be about a sentence: it has a pronoun, or all of its words are there."""
+    words = [token for token in asked if token.kind in ("word", "name", "id", "number", "date")]
+    is_open = any(token.key in lexicon.PRONOUNS for token in asked)
+    named = [token for token in words if any(map(partial(matches, token), source.tokens))]
+    return bool(asked) and (is_open or (bool(words) and len(named) == len(words)))
 
 
 def _topic(sources: Sequence[Source]) -> Tokens:
     """The subject of the passages if they have only one; a pronoun only if they name none."""
-    subjects = {each for source in sources if (each := subject(source.tokens))}
+    if any(not subject(source.tokens) for source in sources):  # a sentence without a known verb has one, too
+        return ()
+    subjects = {subject(source.tokens) for source in sources}
     pronouns = {each[:1] for each in subjects if each[0].key in lexicon.PRONOUNS}
     candidates = {each for each in subjects if each[0].key not in lexicon.PRONOUNS} or pronouns
     return next(iter(candidates)) if len(candidates) == 1 else ()
 
 
-def _judge(text: str, tokens: Tokens, sources: Sequence[Source]) -> Verdict:
-    if copy := next((source for source in sources if _bare(source.text) == _bare(text)), None):
-        return Verdict("supported", f"the passages say “{copy.text}”")
-    if not any(token.is_content for token in tokens):
-        return OPEN
-    if not lexicon.is_english(text):
+def _judge(text: str, tokens: Tokens, grounds: Grounds) -> Verdict:
+    quotes = [*(source.text for source in grounds.sources), *(cell.quote for row in grounds.rows for cell in row.cells)]
+    is_english = lexicon.is_english(text)
+    bare = _bare(text if is_english else _REPLY.sub("", text))
+    if copy := next((quote for quote in quotes if _bare(quote) == bare), None):
+        return Verdict("supported", f"the passages say “{copy}”")
+    if not is_english:
         return Verdict("cannot tell", "the rules are for English")
-    whole = _judge_tokens(tokens, sources)
+    whole = _judge_tokens(tokens, grounds)
     is_linked = any(token.text.lower() in lexicon.LINKS for token in tokens)
     if whole == OPEN and not is_linked:
-        return all_of([_judge_tokens(versions[-1], sources) for versions in split_clauses(tokens)])
+        return all_of([_judge_tokens(versions[-1], grounds) for versions in split_clauses(tokens)])
     return whole
 
 
-def _judge_data(tokens: Tokens, sources: Sequence[Source], asked: Sequence[Token]) -> Verdict:
-    """Judge a claim by data alone, without the terms that it repeats from the question: `… for a loan of $500`."""
-    place = next((index for index, token in enumerate(tokens) if token.key == "for"), 0)
-    is_echo = all(any(matches(token, each) for each in asked) for token in tokens[place:] if token.is_content)
-    return _judge_tokens(tokens[:place], [each for each in sources if each.is_data]) if place and is_echo else OPEN
+_REPLY = re.compile(r"^\W*(?:oui|non|no|si|sí|sì|ja|nein|nee|não|sim)\s?[,.!:;]\s*", re.IGNORECASE)
+"""Yes and no in other languages, before a copy."""
 
 
 def _bare(text: str) -> str:
@@ -122,16 +159,117 @@ def all_of(verdicts: Sequence[Verdict]) -> Verdict:
     return verdicts[-1] if verdicts and all(each.answer == "supported" for each in verdicts) else OPEN
 
 
-def _judge_tokens(tokens: Tokens, sources: Sequence[Source]) -> Verdict:
-    """Any sentence that proves the claim decides; otherwise any that refutes it."""
+def _judge_tokens(tokens: Tokens, grounds: Grounds) -> Verdict:
+    """Any sentence that proves the claim decides; otherwise any that refutes it; otherwise the data."""
     found = [
-        _compare(claim, statement, source, sources)
-        for source in sources
-        for statement in stated(source.tokens)
+        _compare(claim, statement, source, grounds.sources)
+        for source in grounds.sources
+        for statement in source.statements
         for claim in forms(tokens)
     ]
     ranked = [each for answer in ("supported", "contradicted") for each in found if each.answer == answer]
-    return ranked[0] if ranked else OPEN
+    data = ranked[0] if ranked else _judge_data(tokens, grounds)
+    return _judge_strange_value(without_marks(tokens), grounds) if data == OPEN else data
+
+
+def _judge_strange_value(claim: Tokens, grounds: Grounds) -> Verdict:
+    """Refute a claim by a sentence that has all of its words, in order, but another value in the place of one.
+
+    Here the sentence may say more, such as a condition: if the claimed value is in none of the passages, nor in the
+    question, and is not computed from others, nothing can make the claim true.
+    """
+    tokens = [token for source in grounds.sources for token in source.tokens]
+    tokens += [token for row in grounds.rows for cell in row.cells for token in cell.value]
+    known = [token.value for token in (*tokens, *grounds.asked) if token.value]
+    strange = [place for place, token in enumerate(claim) if token.value and not _is_known(token.value, known)]
+    if len(strange) != 1 or sum(token.is_content for token in claim) < 3:
+        return OPEN
+    for source in grounds.sources:
+        if theirs := _value_in_place(claim, strange[0], without_marks(source.tokens)):
+            reason = f"it says “{claim[strange[0]].text}” instead of “{theirs.text}”"
+            return Verdict("contradicted", f"{reason}; the passages say “{source.text}”")
+    return OPEN
+
+
+def _is_known(value: Value, known: Sequence[Value]) -> bool:
+    """Whether a value may be one of the known ones, or a sum, difference, product or quotient of two of them."""
+    if any(value.kind == each.kind and (not conflicts(value, each) or _is_notation(value, each)) for each in known):
+        return True
+    bases = {each.base for each in known if each.kind == "number"}
+    if len(bases) > _MOST_OPERANDS:
+        return True
+    results = (
+        result
+        for one in bases
+        for other in bases
+        for result in (one + other, one - other, one * other, one * other / 100, one / other if other else 0.0)
+    )
+    return value.kind == "number" and any(math.isclose(value.base, result) for result in results)
+
+
+_MOST_OPERANDS = 100
+"""With more numbers, almost any other can be computed from two of them."""
+
+
+def _is_notation(one: Value, other: Value) -> bool:
+    """Whether two numbers may be one with other separators: `1.491 m` are 1491 m in German."""
+    digits, others = (re.sub(r"\D", "", each.text) for each in (one, other))
+    return (
+        digits == others
+        and one.unit == other.unit
+        and one.size == other.size
+        and bool(re.search(r"\d[.,]\d", one.text + other.text))
+    )
+
+
+def _value_in_place(claim: Tokens, place: int, source: Tokens) -> Token | None:
+    """The one value of the source that stands where the claim has another one, among all other words of the claim."""
+    before, ours, after = claim[:place], claim[place], claim[place + 1 :]
+    if any(token.text.lower() in _FRACTIONS for token in source):
+        return None
+    for index, theirs in enumerate(source):
+        around = source[max(index - 2, 0) : index + 2]
+        is_vague = any(token.kind == "limit" or token.text.lower() in lexicon.VAGUE for token in around)
+        has_unit = ours.value is not None and (ours.value.unit != "" or ours.kind != "number")
+        is_beside = any(map(matches, after[:1], source[index + 1 :])) or (
+            has_unit and any(map(matches, before[-1:], source[max(index - 1, 0) : index]))
+        )
+        is_other = theirs.value is not None and excludes(ours, theirs) and is_beside and not is_vague
+        if is_other and _is_within(before, source[:index]) and _is_within(after, source[index + 1 :]):
+            return theirs
+    return None
+
+
+_FRACTIONS = frozenset("half third thirds quarter quarters double doubles twice percent".split())
+
+
+def _is_within(part: Tokens, tokens: Tokens) -> bool:
+    """Whether the tokens have all of the part in its order, among others."""
+    rest = iter(tokens)
+    return all(any(matches(token, each) for each in rest) for token in part)
+
+
+def _judge_data(tokens: Tokens, grounds: Grounds) -> Verdict:
+    """Judge a claim by the cells that it is about, without terms that it repeats from the question: `… for a loan`."""
+    claim = without_marks(tokens)
+    place = next((index for index, token in enumerate(claim) if token.key == "for"), len(claim))
+    is_echo = all(any(matches(token, each) for each in grounds.asked) for token in claim[place:] if token.is_content)
+    for text in (claim, claim[:place]) if is_echo else (claim,):
+        if found := cell_claims(text, grounds.rows, grounds.asked, grounds.money):
+            return all_of([_compare_cell(each.said, each.cell) for each in found])
+    return OPEN
+
+
+def _compare_cell(said: Tokens, cell: Cell) -> Verdict:
+    """Compare what a claim says about a cell with what is there."""
+    reason = _negation(said, cell.value)
+    if len(said) == len(cell.value):
+        differences = [pair for pair in zip(said, cell.value, strict=True) if not matches(*pair)]
+        if not differences:
+            return Verdict("supported", f"the passages say “{cell.quote}”")
+        if len(differences) == 1 and excludes(*differences[0]):
+            reason = f"it says “{differences[0][0].text}” instead of “{differences[0][1].text}”"
+    return Verdict("contradicted", f"{reason}; the passages say “{cell.quote}”") if reason else OPEN
 
 
 def _compare(claim: Tokens, statement: Tokens, source: Source, sources: Sequence[Source]) -> Verdict:
@@ -144,28 +282,31 @@ def _compare(claim: Tokens, statement: Tokens, source: Source, sources: Sequence
         return Verdict("supported", f"the passages say “{source.text}”")
     elif len(differences) == 1:
         ours, theirs = differences[0]
-        if excludes(ours, theirs) and _is_same_thing(ours, theirs, source, sources):
-            is_elsewhere = _is_elsewhere(ours, claim, sources)
-            reason = "" if is_elsewhere else f"it says “{ours.text}” instead of “{theirs.text}”"
+        # Holland may be the Netherlands, unless the passages have both.
+        is_clear = ours.kind != "name" or _is_mentioned(ours, sources)
+        if excludes(ours, theirs) and is_clear and not _is_elsewhere(ours, claim, sources):
+            reason = f"it says “{ours.text}” instead of “{theirs.text}”"
     elif _are_exchanged(claim, statement, differences):
         reason = "the roles are exchanged"
     return Verdict("contradicted", f"{reason}; the passages say “{source.text}”") if reason else OPEN
 
 
-def _is_same_thing(ours: Token, theirs: Token, source: Source, sources: Sequence[Source]) -> bool:
-    """Whether both are about the same thing: not about another record, and not by another name."""
-    if source.is_data:
-        return theirs.text.split()[0] in source.text
-    # Holland may be the Netherlands, unless the passages have both.
-    return ours.kind != "name" or any(matches(ours, token) for each in sources for token in each.tokens)
+def _is_mentioned(token: Token, sources: Sequence[Source]) -> bool:
+    return any(matches(token, each) for source in sources for each in source.tokens)
 
 
 def _negation(claim: Tokens, source: Tokens) -> str:
-    """What makes the claim deny the source or say more, if that is one token: a negation, or a `might` left out."""
+    """What makes the claim deny the source or say more, if that is one negation, or a `may` that it leaves out."""
     shorter, longer = sorted((claim, source), key=len)
     for place, extra in enumerate(longer if len(longer) == len(shorter) + 1 else ()):
-        is_needed = extra.kind == "negation" or (longer is source and extra.key in ("might", "could"))
-        if is_needed and all(map(matches, shorter, longer[:place] + longer[place + 1 :])):
+        is_hedge = longer is source and extra.key in ("may", "might", "could") and extra.kind == "modal"
+        if extra.kind != "negation" and not is_hedge:
+            continue
+        before = longer[place - 1 : place] if longer is source else ()
+        # `must not be opened` denies `can be opened`, but `need not` says nothing about `can`.
+        is_ban = extra.kind == "negation" and before != () and before[0].key in ("must", "should")
+        pairs = zip(shorter, longer[:place] + longer[place + 1 :], strict=True)
+        if all(matches(*pair) or (is_ban and pair[0].key in ("can", "may") and pair[1] is before[0]) for pair in pairs):
             return f"it {'adds' if longer is claim else 'leaves out'} “{extra.text}”"
     return ""
 
@@ -182,20 +323,46 @@ def _is_elsewhere(token: Token, claim: Tokens, sources: Sequence[Source]) -> boo
 
 
 def _are_exchanged(claim: Tokens, source: Tokens, differences: Sequence[tuple[Token, Token]]) -> bool:
-    """Whether two fillers, or both whole sides, have changed places around a verb or relation that gives them roles."""
+    """Whether two fillers have changed places around a verb, a relation or a `not` that gives them roles."""
+    if _are_values_exchanged(claim, source, differences):
+        return True
+    if any(token.key in _MUTUAL for token in source) or Counter(map(_key, claim)) != Counter(map(_key, source)):
+        return False
     for index, pivot in enumerate(source):
         has_roles = is_verb(pivot) and pivot.kind != "modal" and pivot.key.partition("+")[0] not in lexicon.SYMMETRIC
-        if not (pivot.kind == "relation" or has_roles) or any(token.key in _MUTUAL for token in source):
-            continue
         before, after = source[:index], source[index + 1 :]
-        if before and after and before != after and all(map(matches, claim, (*after, pivot, *before))):
-            return True
+        is_contrast = pivot.kind == "negation" and len(differences) == 2 and before[-1:] == claim[index + 1 : index + 2]
+        if is_contrast and after[:1] == claim[index - 1 : index] and not is_verb(after[0]):
+            return True  # `the storm, not the flood`
+        if not (pivot.kind == "relation" or has_roles):
+            continue
+        for start in range(len(after)) if before else ():
+            if after[start].key in PREPOSITIONS:
+                continue
+            for end in range(start + 1, len(after) + 1):
+                moved = (*after[start:end], pivot, *after[:start], *before, *after[end:])
+                if moved != source and all(map(matches, claim, moved)):
+                    return True
         if len(differences) == 2 and matches(claim[index], pivot):
             (ours, theirs), (others, their_others) = differences
             is_across = theirs in before and their_others in after
             if is_across and matches(ours, their_others) and matches(others, theirs):
                 return True
     return False
+
+
+def _are_values_exchanged(claim: Tokens, source: Tokens, differences: Sequence[tuple[Token, Token]]) -> bool:
+    """Whether two values have changed places, and belong to different things: not `between 5 and 7`."""
+    if len(differences) != 2 or any(token.value is None for pair in differences for token in pair):
+        return False
+    (ours, theirs), (others, their_others) = differences
+    between = source[source.index(theirs) + 1 : source.index(their_others)]
+    is_apart = any(token.kind in ("word", "name") for token in between)
+    return is_apart and excludes(ours, theirs) and matches(ours, their_others) and matches(others, theirs)
+
+
+def _key(token: Token) -> str:
+    return token.key
 
 
 _MUTUAL = ("with", "against", "between", "like", "and")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import groupby
 from typing import Any, Literal
@@ -32,6 +32,8 @@ class Token:
     key: str
     kind: TokenKind
     value: Value | None = None
+    article: str = field(default="", compare=False)
+    """The article before it: articles are not tokens."""
 
     @property
     def is_content(self) -> bool:
@@ -75,18 +77,26 @@ def fold(text: str) -> str:
 
 
 _SPELLINGS = (
-    (r"^\W*(?:yes|yeah|yep|yup)\b[\s,.!:;-]+(?:(?:and|but|so)\s(?=(?:it|they|he|she|the)\b))?", ""),
-    (r"^\W*(?:no|nope|sure|well|oh|ah|absolutely|certainly|of course|correct|right|exactly|indeed)\s?[,.!:;-]+\s*", ""),
-    (r"^\W*\d+(?:\.\d+)+\.?\s+(?=(?-i:[A-Z][a-z]))", ""), (r",\s?while\b", ", whereas"), (r"isation\b", "ization"),
-    (r"\bcan't\b", "can not"), (r"\bwon't\b", "will not"), (r"(?<=[a-z])\s?n't\b", " not"),
-    (r"\b(it|that|there|he|she|what|who|here)\s?'s\b", r"\1 is"), (r"'re\b", " are"), (r"'ll\b", " will"),
-    (r"'ve\b", " have"), (r"\bi'm\b", "I am"), (r"(?<=[^\W\d])'s\b|(?<=s)'(?=\s|$)", ""),
+    (r"^\W*(?:yes|yeah|yep)\b[\s,.!:;-]+(?:(?:and|but|so)\s)?", ""),
+    (r"^\W*(?:no|well|oh|correct|right|exactly|indeed)\s?[,.!:;-]+\s*", ""),
+    (r"^\W*i(?:'d say| think)(?: that)?\s", ""),
+    (r"^\W*well\s(?=(?:the|a|an|it|they|he|she|in|on|by)\b)", ""),
+    (r"^\W*\d+(?:\.\d+)+\.?\s+(?=(?-i:[A-Z][a-z]))", ""),  # `7.2 The customer may …`
+    (r",\s?while\b", ", whereas"),
+    (r"(?<=\d)\s?(k?)m2\b", r" sq\1m"),
+    (r"(?<=\d)\s?m3\b", " cbm"),
+    (r"\bcan't\b", "can not"),
+    (r"\bwon't\b", "will not"),
+    (r"(?<=[a-z])\s?n't\b", " not"),
+    (r"\b(it|that|there|he|she|what|who|here)\s?'s\b", r"\1 is"),
+    (r"'re\b", " are"),
+    (r"'ll\b", " will"),
+    (r"'ve\b", " have"),
+    (r"(?<=[a-z]{3}[nlrt])is(?=(?:e|es|ed|ing|ation|ations)\b)", "iz"),  # `organised`, `modernisation`
     (r"\bunited states(?: of america)?\b|(?-i:\bU\.\s?S\.(?:\s?A\.)?|\bUS\b)|(?<=\bthe )us\b", "USA"),
-    (r"\bunited kingdom\b|(?-i:\bU\.\s?K\.)", "UK"),
     (r"(?<=\d)\s?[–-]\s?(?=\d+(?:\.\d+)?\s?(?:%|°|[a-z]))|(?<=\d)\s?–\s?(?=\d)", " to "),
-    (r"(?<=\d)\s?/\s?(?=(?:month|year|day|week|hour|person|user)\b)", " per "),
-)  # fmt: skip
-"""Openings such as `Yes,` and spellings, with what they are read as."""
+)
+"""Openings, numbers of paragraphs and spellings, with what they are read as."""
 _PATTERNS = [(re.compile(pattern, re.IGNORECASE), plain) for pattern, plain in _SPELLINGS]
 _PHRASES = re.compile(rf"\b(?:{'|'.join(sorted(lexicon.PHRASES, key=len, reverse=True))})\b", re.IGNORECASE)
 _WORDS = re.compile(r"[^\W\d_]+|[,;:()]")
@@ -132,22 +142,23 @@ def _word(text: str) -> Token:
 
 
 def _with_periods(tokens: Sequence[Token]) -> list[Token]:
-    """Read `per day`, `every day` and `5 euros a day` as periods; drop articles."""
+    """Read `per day` and `5 euros a day` as periods; make articles a part of the next token."""
     found: list[Token] = []
+    article = ""
     for index, token in enumerate(tokens):
         word, before = token.text.lower(), tokens[index - 1].text.lower() if index else ""
         unit = word.removesuffix("s")
         is_counted = before in ("a", "an") and any(each.kind == "number" for each in found[-5:])
-        if unit in lexicon.PERIODS and (
-            before == "per" or is_counted or (before in ("each", "every") and unit == word)
-        ):
-            if before not in lexicon.ARTICLES:
+        if (before == "per" and token.kind == "word") or (unit in lexicon.PERIODS and is_counted):
+            if before == "per":
                 found.pop()
             found.append(Token(f"{before} {word}", f"per {unit}", "period"))
-        elif token.text == "A" and index > 0:
-            found.append(replace(token, kind="name"))  # `Plan A`
-        elif word not in lexicon.ARTICLES or token.kind != "function":
-            found.append(token)
+        elif word in lexicon.ARTICLES and token.kind == "function":
+            article = word
+            continue
+        else:
+            found.append(replace(token, article=article) if article else token)
+        article = ""
     return found
 
 
@@ -183,7 +194,7 @@ def _with_names(tokens: Sequence[Token], names: frozenset[str]) -> list[Token]:
     for is_name, pairs in groupby(zip(tokens, capital, strict=True), key=lambda pair: pair[1]):
         run = [token for token, _ in pairs]
         text = " ".join(token.text for token in run)
-        found += [Token(text, text.lower(), "name")] if is_name else run
+        found += [Token(text, text.lower(), "name", article=run[0].article)] if is_name else run
     return found
 
 
@@ -197,7 +208,7 @@ def _with_complements(tokens: Sequence[Token]) -> list[Token]:
                 found.pop()
             else:
                 found.append(Token(token.text, "not", "negation"))
-            token = Token(token.text, lexicon.verb_key(opposite), "word")
+            token = Token(token.text, lexicon.verb_key(opposite), "word", article=token.article)
         found.append(token)
     return found
 

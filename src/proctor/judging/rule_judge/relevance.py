@@ -41,7 +41,6 @@ _KINDS = (
     ("a length", r"how (?:tall|high|deep|wide|far)", {"length"}),
     ("a duration", r"how old", {"time", "calendar"}),
     ("a measure", r"how (?:long|fast)", {"time", "calendar", "length", "speed"}),
-    ("a measure", r"how (?:big|large|heavy)", {"length", "area", "data", "volume", "mass"}),
     ("an amount", r"what .{0,40}\b(?:allowance|limit|size|weight|height|length|temperature|age|number)", {"number"}),
     ("a time", r"when|what (?:year|date|day|time|month)|what .{0,40}\b(?:hours|deadline|date)",
      {"date", "clock", "time"}),
