@@ -26,7 +26,7 @@ _STATES = frozenset("status state condition availability stage".split())
 _PRICES = frozenset(map(lexicon.stem, "payment price cost total amount fee".split()))
 """Labels that `costs` stands for."""
 _PRICE = lexicon.stem("price")
-_LIGHT = frozenset(map(lexicon.stem, "take last weigh measure amount come total equal reach stand produce".split())) | {
+_LIGHT = frozenset(map(lexicon.stem, "take last weigh measure amount come total equal reach stand produce need get include contain set".split())) | {
     COST,
     "be",
     "was",
@@ -37,6 +37,9 @@ _LIGHT = frozenset(map(lexicon.stem, "take last weigh measure amount come total 
     "at",
     "on",
     "for",
+    "to",
+    "with",
+    "you",
     "there",
     "s",
     "it",
@@ -123,7 +126,8 @@ def cell_claims(claim: Tokens, rows: Sequence[Row], asked: Tokens, money: str) -
         if any(cell.value == name and _run(claim, cell.label) is not None for cell in row.cells if cell.label):
             return _claims_in(claim, unique, money)  # `the gate is B7` names no record
         others = [cell for cell in row.cells if cell.value != name]
-        rest = _without_run(claim, name)
+        parts = {part for token in name for part in re.findall("[a-z]+", token.key)}  # `the tent (TENT-3)`
+        rest = tuple(token for token in _without_run(claim, name) if token.text.lower() not in parts)
         if found := _claims_in(rest, others, money) or _claims_in_parts(rest, others, money):
             return found
     elif (named := _named_row(asked, rows)) and (found := _claims_in(claim, named[0].cells, money)):

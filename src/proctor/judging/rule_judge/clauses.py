@@ -53,9 +53,90 @@ _LIMITING = lexicon.ATTRIBUTIONS | lexicon.CONDITIONS | {"notonly", ":"}
 
 
 def forms(tokens: Tokens) -> list[Tokens]:
-    """The sentence in its ways to be written: as it is, with a leading part moved to the end, as an active."""
-    found = [without_marks(each) for each in (tokens, _moved(tokens)) if each]
-    return found + [active for each in found if (active := _active(each))]
+    """The sentence in its ways to be written: as it is, with a leading part moved to the end, as an active.
+
+    In each, the parts after the verb stand in one order: `at 8 on Mondays` is `on Mondays at 8`.
+    """
+    found = [without_marks(each) for each in (tokens, _moved(tokens), *_fronted(tokens)) if each]
+    found += [each for way in (_active, _addressed) for form in found if (each := way(form))]
+    return list(dict.fromkeys(map(_ordered, found)))
+
+
+def _ordered(tokens: Tokens) -> Tokens:
+    """The sentence with what follows its verb and object sorted by prepositions.
+
+    Places keep their order among each other: `the book on the table in the box` is not `… in the box on the table`.
+    """
+    core, adjuncts = split_adjuncts(tokens)
+    return (*core, *(token for part in sorted(adjuncts, key=_rank) for token in part))
+
+
+def _rank(part: Tokens) -> str:
+    """What a part is: a place, or the key of its preposition, with one key for opposites such as `before` and `after`."""
+    key = part[0].key
+    return "" if key in _PLACES else "if" if part[0].kind == "condition" else {"before": "after", "without": "with"}.get(key, key)
+
+
+_PLACES = frozenset("in on into onto near over under across along to through".split())
+
+
+def split_adjuncts(tokens: Tokens) -> tuple[Tokens, list[Tokens]]:
+    """The sentence up to its object, and each part after it that starts with a preposition, a relation or a condition."""
+    verb = next((index for index, token in enumerate(tokens) if is_verb(token) and (index or is_bare(token))), None)
+    if verb is None:
+        return tokens, []
+    starts = [i for i in range(verb + 1, len(tokens)) if _starts_adjunct(tokens, i)]
+    # A clause such as `if it rains on Monday` is one part with the rest of the sentence.
+    clause = next((i for i in starts if tokens[i].kind in ("condition", "relation") and has_verb(tokens[i:])), None)
+    starts = [i for i in starts if clause is None or i <= clause]
+    first, *parts = _cut(tokens, starts)
+    return first, parts
+
+
+def _cut(tokens: Tokens, starts: Sequence[int]) -> list[Tokens]:
+    """What comes before the first start, and each part from one start to the next; `from 8 to 10` is one part."""
+    starts = [i for number, i in enumerate(starts) if not (tokens[i].key == "to" and number and tokens[starts[number - 1]].key == "from")]
+    return [tokens[: starts[0]] if starts else tokens, *(tokens[a:b] for a, b in pairwise([*starts, len(tokens)]))]
+
+
+def _starts_adjunct(tokens: Tokens, place: int) -> bool:
+    token = tokens[place]
+    is_preposition = token.key in PREPOSITIONS and token.key not in ("of", "as")
+    return (is_preposition or token.key == "at" or token.kind in ("condition", "relation")) and token.key != "than"
+
+
+def is_bare(token: Token) -> bool:
+    """Whether the word is a verb without an ending, as a command starts with: `Hold the button`."""
+    is_verb_form = token.key in lexicon.VERBS and lexicon.is_bare(token.text.lower())
+    return token.kind == "word" and is_verb_form and not token.article
+
+
+def _addressed(tokens: Tokens) -> Tokens:
+    """`DVDs may be kept for 7 days` as `you can keep DVDs for 7 days`, and `keep it cool` as `you must keep cool`."""
+    first = tokens[1:] if tokens[:1] and tokens[0].kind == "negation" else tokens
+    if first and is_bare(first[0]) and not any(map(is_verb, first[1:2])):
+        return _without_object((_YOU, Token("must", "must", "modal"), *tokens))
+    place = next((i for i in range(1, len(tokens) - 1) if tokens[i].kind == "modal"), 0)
+    modal = replace(tokens[place], key="can") if tokens[place : place + 1] and tokens[place].key == "may" else tokens[place] if tokens else None
+    if place == 1 and tokens[0].key == "you":
+        return _without_object((_YOU, modal, *tokens[2:]))
+    be = place + 1 + (tokens[place + 1].kind == "negation") if place else 0
+    keys = [token.key for token in tokens]
+    is_passive = place and be + 1 < len(tokens) and keys[be] == "be" and keys[be + 1].endswith("+ed") and "by" not in keys
+    if not is_passive or has_verb(tokens[:place]) or tokens[0].kind == "quantifier":
+        return ()
+    start = place - (tokens[place - 1].kind == "negation")
+    verb = replace(tokens[be + 1], key=keys[be + 1].removesuffix("+ed"))
+    return (_YOU, *tokens[start:place], modal, *tokens[place + 1 : be], verb, *tokens[:start], *tokens[be + 2 :])
+
+
+def _without_object(tokens: Tokens) -> Tokens:
+    """`You must keep it cool` as `you must keep cool`."""
+    place = next((i for i, token in enumerate(tokens) if token.kind == "word"), len(tokens)) + 1
+    return tokens[:place] + tokens[place + 1 :] if tokens[place : place + 1] and tokens[place].key in ("it", "them") else tokens
+
+
+_YOU = Token("you", "you", "function")
 
 
 def stated(tokens: Tokens) -> list[Tokens]:
@@ -65,7 +146,10 @@ def stated(tokens: Tokens) -> list[Tokens]:
     if comma and not has_verb(tokens[:comma]):  # `In May, A opened and B closed`: B may have closed at another time
         first_clause = split_clauses(tokens[comma + 1 :])[:1]
         clauses = [[(*tokens[: comma + 1], *version) for version in versions] for versions in first_clause]
-    parts = (*_identities(tokens), *_relatives(tokens), *_shares(tokens), *_denials(tokens), *_passive(tokens))
+    ways = (_identities, _relatives, _shares, _denials, _passive, _completed, _universal, _measured)
+    parts = [part for way in ways for part in way(tokens)]
+    if not clauses and not parts and (halves := _halves(tokens)):
+        return [statement for half in halves for statement in stated(half)]
     texts = (tokens, *parts, *(version for versions in clauses for version in versions))
     found = [form for text in texts for form in forms(text)]
     return list(dict.fromkeys(each for form in found for each in (form, *_without_time(form))))
@@ -159,6 +243,141 @@ def _denials(tokens: Tokens) -> Iterator[Tokens]:
         yield (*head[:before], tokens[place + 1], *head[before:], *rest)
 
 
+def without_heading(tokens: Tokens) -> Tokens:
+    """`Rules of the library: books may be kept for 28 days` as `books may be kept for 28 days`."""
+    place = next((i for i, token in enumerate(tokens) if token.key == ":"), 0)
+    heading, rest = tokens[:place], tokens[place + 1 :]
+    is_plain = all(token.kind in ("word", "name", "id", "number") or token.key in ("of", "for") for token in heading)
+    is_heading = place > 0 and is_plain and not has_verb(heading) and not _is_limited(heading)
+    return rest if is_heading and rest and (has_verb(rest) or is_bare(rest[0])) else tokens
+
+
+def events(tokens: Tokens) -> tuple[Tokens, Tokens] | None:
+    """What comes first and what comes after it: `drain it, then fill it`, `drain it before you fill it`."""
+    for place, token in enumerate(tokens):
+        rest = tokens[place + 1 :]
+        is_clause = bool(rest) and rest[0].value is None and (has_verb(rest) or is_bare(rest[0]) or rest[0].key.endswith("+ing"))
+        if token.key in ("before", "after", "then") and is_clause:
+            comma = next((i for i, each in enumerate(rest) if each.key == ","), len(rest))
+            one, other = (tokens[:place], rest) if place else (rest[comma + 1 :], rest[:comma])
+            pair = (other, one) if token.key == "after" else (one, other)
+            first, second = (_event(each) for each in pair)
+            return (first, second) if first and second else None
+    return None
+
+
+def _event(tokens: Tokens) -> Tokens:
+    words = [token for token in tokens if token.kind != "mark" and token.key not in _SEQUENCE]
+    return tuple(replace(token, key=token.key.partition("+")[0]) for token in words)
+
+
+_SEQUENCE = frozenset("first then and you it them be was finally afterwards".split())
+
+
+def shortest(statements: Sequence[Tokens]) -> list[Tokens]:
+    """The clauses of a sentence, without statements that consist of them."""
+    keys = [frozenset(token.key for token in statement) - {"and", "but"} for statement in statements]
+    parts = [frozenset().union(*(other for other in keys if other < own)) for own in keys]
+    return [each for each, own, inner in zip(statements, keys, parts, strict=True) if inner != own]
+
+
+def _halves(tokens: Tokens) -> list[Tokens]:
+    """The sentence before and after `but` or a semicolon: a condition on one side says nothing of the other."""
+    place = next((i for i, token in enumerate(tokens) if token.key in ("but", ";")), 0)
+    first, rest = tokens[:place], tokens[place + 1 :]
+    first = first[:-1] if first and first[-1].kind == "mark" else first
+    if not place or not has_verb(first) or not rest or any(token.key in lexicon.ATTRIBUTIONS for token in first):
+        return []
+    is_predicate = is_verb(rest[0]) or (rest[0].kind == "negation" and is_verb(rest[-1:][0] if len(rest) == 1 else rest[1]))
+    rest = (*subject(first), *rest) if is_predicate else rest
+    is_whole = has_verb(rest) and (not is_predicate or subject(first) != ())
+    # `…, but only if you book`, `…, but not on Sundays` are about the part before.
+    is_apart = is_whole and rest[0].kind not in ("condition", "limit", "negation", "relation") and rest[0].key not in PREPOSITIONS
+    return [first, rest] if is_apart else []
+
+
+def _completed(tokens: Tokens) -> Iterator[Tokens]:
+    """What a sentence states of several things or cases without repeating its verb.
+
+    `Books are lent for 28 days, DVDs for 7 days`; `Adults pay 9 euros, children 4 euros`; `It is open until 8 on Mondays
+    and until 6 on Fridays`; `It is waterproof but not windproof`; `The lid is steel, the base is not`.
+    """
+    parts = _parts(tokens)
+    if _is_limited(tokens) or len(parts) < 2:
+        return
+    clause: Tokens = ()
+    names: list[Tokens] = []
+    for joint, part in parts:
+        if has_verb(part) and not (len(part) > 1 and part[-1].key in (*_COPULAS, "not")):
+            clause, names = part, []
+        elif clause:
+            found = _complete(clause, joint, part)
+            if not found and _is_name(part):
+                names.append(part)  # `DVDs` of `DVDs and games for 7 days`
+                continue
+            yield from found
+            if found and joint.endswith("and") and found[0][: len(part)][0] == part[0]:
+                yield from (each for name in names for each in _complete(clause, joint, (*name, *_predicate(part))))
+            yield from ((clause,) if found else ())
+            clause, names = (clause if found else ()), []
+
+
+def _complete(clause: Tokens, joint: str, part: Tokens) -> list[Tokens]:
+    """The part of a sentence with the words of the clause before it that it needs; empty if that is not clear."""
+    first = subject(clause)
+    core, adjuncts = split_adjuncts(clause)
+    if not first or core[: len(first)] != first:
+        return []
+    verbs, others = core[len(first) :], split_parts(part)
+    head, rest = others[0], others[1:]
+    heads, others_heads = ([_rank(each) for each in group] for group in (adjuncts, rest))
+    if part[-1].key in _COPULAS or (part[-1].kind == "negation" and part[-2].key in _COPULAS):
+        plain = tuple(token for token in verbs if token.kind != "negation")
+        is_copular = plain[:1] != () and plain[0].key in _COPULAS and not adjuncts
+        return [(*part, *plain[1:])] if is_copular and joint != "" else []
+    if joint.endswith("but") and part[0].kind == "negation" and part[1].key not in _PLACING and verbs[0].key in _COPULAS and not adjuncts:
+        return [(*first, verbs[0], *part)]
+    if not head and len(rest) == len(adjuncts) and (heads == others_heads or len(rest) > 1):
+        return [(*core, *part)]
+    value = next((i for i, token in enumerate(verbs) if token.value), None)
+    place = next((i for i, token in enumerate(head) if token.value), None)
+    if value is not None and place is not None and len(verbs) - value == len(head) - place and heads == others_heads:
+        if verbs[value].value.unit == head[place].value.unit and _is_name(head[:place] or head):
+            return [(*(head[:place] or first), *verbs[:value], *head[place:], *(each for p in rest for each in p))]
+        return [(*first, *verbs[:value], *part)] if place == 0 and verbs[value].value.unit == head[0].value.unit else []
+    if rest and heads == others_heads and all(is_verb(token) or token.kind == "negation" for token in verbs):
+        return [(*head, *verbs, *(each for p in rest for each in p))] if _is_name(head) else []
+    return []
+
+
+def _predicate(part: Tokens) -> Tokens:
+    """The part after its name."""
+    place = next((i for i, token in enumerate(part) if token.value or _starts_adjunct(part, i)), len(part))
+    return part[place:]
+
+
+def split_parts(part: Tokens) -> list[Tokens]:
+    """A part without a verb: what comes before its first preposition, and each part that starts with one."""
+    return _cut(part, [i for i in range(len(part)) if _starts_adjunct(part, i)])
+
+
+def _is_name(tokens: Tokens) -> bool:
+    """Whether the tokens are only words and names: what something is called."""
+    return bool(tokens) and all(token.kind in ("word", "name") and not token.key.endswith("+ed") for token in tokens)
+
+
+def _universal(tokens: Tokens) -> Iterator[Tokens]:
+    """`Each room has a balcony` as `rooms have a balcony`."""
+    if tokens and tokens[0].key in ("each", "every", "all", "any") and not _is_limited(tokens):
+        yield tokens[1:]
+
+
+def _measured(tokens: Tokens) -> Iterator[Tokens]:
+    """`The tank holds 60 litres of diesel` as `the tank holds 60 litres`."""
+    if len(tokens) > 3 and tokens[-2].key == "of" and tokens[-3].value and tokens[-3].value.unit and tokens[-1].kind == "word":
+        yield tokens[:-2]
+
+
 def _is_other_name(remark: Tokens) -> bool:
     """Whether what stands between a subject and its verb is another name for it, or the years of a life."""
     words = [token for token in remark if token.kind != "mark" and token.key != "or"]
@@ -194,17 +413,30 @@ def _moved(tokens: Tokens) -> Tokens:
     return (*tokens[comma + 1 :], *tokens[:comma]) if comma else ()
 
 
+def _fronted(tokens: Tokens) -> Iterator[Tokens]:
+    """`On Sundays the shop is closed` as `the shop is closed on Sundays`; without a comma, one or two words are tried."""
+    if tokens and tokens[0].key in PREPOSITIONS and all(token.kind != "mark" for token in tokens[:4]):
+        for end in (2, 3):
+            if subject(tokens[end:]) and not any(map(is_verb, tokens[:end])):
+                yield (*tokens[end:], *tokens[:end])
+
+
 def _leading_part(tokens: Tokens) -> int:
     """The place of the comma after a leading part such as `In winter, …` or `If it rains, …`; 0 if there is none."""
     if not tokens or not (tokens[0].key in PREPOSITIONS or tokens[0].kind in ("condition", "relation", "date")):
         return 0
     comma = next((index for index, token in enumerate(tokens) if token.key == ","), 0)
-    return comma if has_verb(tokens[comma + 1 :]) else 0
+    rest = tokens[comma + 1 :]
+    return comma if has_verb(rest) or (rest and is_bare(rest[0])) else 0
 
 
 def _active(tokens: Tokens) -> Tokens:
     """`B was bought by A in 2019` as `A bought B in 2019`."""
     keys = [token.key for token in tokens]
+    denial = next((tokens[i : i + 1] for i in range(2, len(keys)) if tokens[i].kind == "negation" and keys[i - 1] in _COPULAS), ())
+    if denial:  # `is not covered by` as `does not cover`
+        tokens = tuple(token for token in tokens if token is not denial[0])
+        keys = [token.key for token in tokens]
     place = next((i for i in range(1, len(keys) - 2) if keys[i] in _COPULAS and keys[i + 1].endswith("+ed")), 0)
     by = keys.index("by", place + 2) if place and "by" in keys[place + 2 :] else 0
     end = by + 1
@@ -214,7 +446,7 @@ def _active(tokens: Tokens) -> Tokens:
         return ()
     verb = tokens[place + 1]
     form = verb if keys[place] == "was" else replace(verb, key=verb.key.removesuffix("+ed"))
-    return (*tokens[by + 1 : end], form, *tokens[:place], *tokens[place + 2 : by], *tokens[end:])
+    return (*tokens[by + 1 : end], *denial, form, *tokens[:place], *tokens[place + 2 : by], *tokens[end:])
 
 
 def _passive(tokens: Tokens) -> Iterator[Tokens]:
@@ -243,7 +475,8 @@ def split_clauses(tokens: Tokens) -> list[list[Tokens]]:
     Empty if the sentence cannot be split safely.
     """
     parts = _parts(tokens)
-    if _is_limited(tokens) or len(parts) < 2 or not has_verb(parts[0][1]):
+    is_command = bool(parts) and is_bare(parts[0][1][0])
+    if _is_limited(tokens) or len(parts) < 2 or not (is_command or has_verb(parts[0][1])):
         return []
     first = subject(parts[0][1]) if parts[0][1][0].key not in (*PREPOSITIONS, "there") else ()
     helper = [token for token in parts[0][1][len(first) :][:1] if token.key in _COPULAS]
@@ -252,12 +485,15 @@ def split_clauses(tokens: Tokens) -> list[list[Tokens]]:
         is_aside = joint == "," and part[0].key.endswith(("+ed", "+ing"))  # `…, given enough time`
         is_predicate = is_verb(part[0]) or (part[0].kind == "negation" and len(part) > 1 and is_verb(part[1]))
         is_clause = has_verb(part) and part[0].key not in PREPOSITIONS and part[0].kind != "relation"
+        if is_command and (is_bare(part[0]) or not is_predicate):
+            clauses += [[part]] if is_bare(part[0]) else []
+            continue
         if is_predicate and not first:
             return []
         if is_predicate and not is_aside:
             clauses.append([(*first, *(helper if part[0].key.endswith("+ed") else ()), *part)])
         elif not clauses or (is_clause and not is_aside):
-            clauses.append([part])
+            clauses.append(_complete(clauses[-1][-1], joint, part)[:1] or [part] if clauses else [part])
         else:
             whole = (*clauses[-1][-1], Token("and", "and", "function"), *part)
             clauses[-1] = [*clauses[-1], whole] if _is_free(joint, part) else [whole]

@@ -45,6 +45,11 @@ def stem(word: str) -> str:
     return verb_key(word).partition("+")[0]
 
 
+def is_bare(word: str) -> bool:
+    """Whether a word has no ending: `hold`, not `holds`, `holding` or `held`."""
+    return "+" not in verb_key(word) and not word.endswith("s")
+
+
 @lru_cache(maxsize=1 << 16)
 def verb_key(word: str) -> str:
     """The key of a word: its stem, with `+ed` or `+ing` for those forms, since tense and voice change a meaning."""
@@ -99,6 +104,11 @@ _MEASURES = [{stem(word) for word in group} for group in _GROUPS["measures"]]
 def is_same_measure(one: str, other: str) -> bool:
     """Whether two stems name one measure, as `depth` and `deep` do."""
     return any({one, other} <= group for group in _MEASURES)
+
+
+def is_contrast(word: str) -> bool:
+    """Whether a word tells one thing of a kind from another: `the second room`, `the old bridge`."""
+    return any(word in group for group in ALTERNATIVES) or word in COMPLEMENTS or word in QUANTIFIERS
 
 
 def is_english(text: str) -> bool:

@@ -13,15 +13,27 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from itertools import pairwise
 from typing import Literal
 
 from proctor.judging.rule_judge import lexicon
 from proctor.judging.rule_judge.cells import Cell, Row, cell_claims, read_rows
 from proctor.judging.rule_judge.claims import split_statements, without_courtesy
-from proctor.judging.rule_judge.clauses import forms, is_verb, split_clauses, stated, subject, without_marks
+from proctor.judging.rule_judge.clauses import (
+    events,
+    forms,
+    is_verb,
+    shortest,
+    split_adjuncts,
+    split_clauses,
+    stated,
+    subject,
+    without_heading,
+    without_marks,
+)
 from proctor.judging.rule_judge.lexicon import PREPOSITIONS
 from proctor.judging.rule_judge.reading import Token, Tokens, excludes, matches, names_in, read
 from proctor.judging.rule_judge.records import split_passage
@@ -66,11 +78,12 @@ def read_grounds(passages: tuple[str, ...], claims: tuple[str, ...] = (), known:
     names = names_in([*passages, *claims])
     split = [split_passage(passage) for passage in passages]
     prose = [statement for _, texts in split for text in texts for statement in split_statements(text)]
+    prose += [f"{one} {other}" for one, other in pairwise(prose) if one.endswith(";")]
     texts = [(text, read(text, names)) for text in prose if not text.rstrip(" \"'”)").endswith("?")]
     rows = read_rows([record for records, _ in split for record in records], names)
     money = {value.unit for text in (*passages, *known) for value in find_values(text)} & MONEY
     asked = tuple(token for text in known for token in read(text, names))
-    sources = [Source(text, tokens, stated(tokens)) for text, tokens in texts]
+    sources = [Source(text, tokens, stated(without_heading(tokens))) for text, tokens in texts]
     return Grounds(sources, rows, asked, next(iter(money)) if len(money) == 1 else "")
 
 
@@ -164,12 +177,73 @@ def _judge_tokens(tokens: Tokens, grounds: Grounds) -> Verdict:
     found = [
         _compare(claim, statement, source, grounds.sources)
         for source in grounds.sources
-        for statement in source.statements
-        for claim in forms(tokens)
+        for statement in (*source.statements, *_asked(source.statements, grounds.asked))
+        for form in forms(tokens)
+        for claim in (form, *_resolved(form, grounds.sources))
     ]
     ranked = [each for answer in ("supported", "contradicted") for each in found if each.answer == answer]
+    ranked = ranked or [each for each in [_judge_order(tokens, grounds.sources)] if each != OPEN]
     data = ranked[0] if ranked else _judge_data(tokens, grounds)
     return _judge_strange_value(without_marks(tokens), grounds) if data == OPEN else data
+
+
+def _judge_order(tokens: Tokens, sources: Sequence[Source]) -> Verdict:
+    """Judge a claim that one thing comes before another by a sentence about the same two."""
+    claimed = events(tokens)
+    for source in sources if claimed else ():
+        found = events(without_heading(source.tokens))
+        if found and claimed:
+            is_same, is_swapped = (all(map(_is_event, claimed, pair)) for pair in (found, found[::-1]))
+            if is_same != is_swapped:
+                reason = f"the passages say “{source.text}”"
+                return Verdict("supported", reason) if is_same else Verdict("contradicted", f"the order is another one; {reason}")
+    return OPEN
+
+
+def _is_event(claim: Tokens, source: Tokens) -> bool:
+    return len(claim) == len(source) and all(map(matches, claim, source))
+
+
+def _resolved(claim: Tokens, sources: Sequence[Source]) -> Iterator[Tokens]:
+    """The claim with the full name of its subject: `the ride` is `the bus ride` if the passages have no other ride.
+
+    Also without the passages' topic as an object, which instructions leave out: `do not use Nasolin at night`.
+    """
+    topic = next((token for source in sources for token in source.tokens if token.kind == "name"), None)
+    place = next((i for i, token in enumerate(claim) if i > 1 and topic and token.key == topic.key), 0)
+    if place and claim[0].key == "you" and claim[place - 1].kind == "word":
+        yield claim[:place] + claim[place + 1 :]
+    if len(claim) < 2 or claim[0].kind != "word" or claim[0].article not in ("the", "this") or not is_verb(claim[1]):
+        return
+    names = set()
+    for source in sources:
+        for place, token in enumerate(source.tokens):
+            if matches(claim[0], token):
+                start = place
+                while start and source.tokens[start - 1].kind in ("word", "name") and not source.tokens[start].article and not is_verb(source.tokens[start - 1]):
+                    start -= 1
+                names.add(source.tokens[start : place + 1])
+    name = next(iter(names), ())
+    if len(names) == 1 and len(name) > 1 and not any(lexicon.is_contrast(token.text.lower()) for token in name[:-1]):
+        yield (*name, *claim[1:])
+
+
+def _asked(statements: Sequence[Tokens], asked: Tokens) -> Iterator[Tokens]:
+    """The statements without the parts that the question has: `What does it cost on Sundays?` - `It costs 5 euros`."""
+    for statement in statements if asked else ():
+        core, adjuncts = split_adjuncts(statement)
+        left = [part for part in adjuncts if not _is_echo(part, asked)]
+        if len(left) < len(adjuncts):
+            yield (*core, *(token for part in left for token in part))
+
+
+def _is_echo(part: Tokens, asked: Tokens) -> bool:
+    """Whether the question has all words and values of a part."""
+    words = [token for token in part if token.is_content and token.kind != "relation"]
+    named = [token for token in words if any(matches(token, each) for each in asked)]
+    # `How do I reset it?` - `To reset the device, hold the button.`
+    is_purpose = part[0].key == "to" and named[:1] == words[:1] and any(each.key in lexicon.PRONOUNS for each in asked)
+    return bool(words) and (len(named) == len(words) or is_purpose)
 
 
 def _judge_strange_value(claim: Tokens, grounds: Grounds) -> Verdict:
@@ -255,8 +329,10 @@ def _judge_data(tokens: Tokens, grounds: Grounds) -> Verdict:
     place = next((index for index, token in enumerate(claim) if token.key == "for"), len(claim))
     is_echo = all(any(matches(token, each) for each in grounds.asked) for token in claim[place:] if token.is_content)
     for text in (claim, claim[:place]) if is_echo else (claim,):
-        if found := cell_claims(text, grounds.rows, grounds.asked, grounds.money):
-            return all_of([_compare_cell(each.said, each.cell) for each in found])
+        found = cell_claims(text, grounds.rows, grounds.asked, grounds.money)
+        verdict = all_of([_compare_cell(each.said, each.cell) for each in found])
+        if verdict != OPEN:
+            return verdict
     return OPEN
 
 
@@ -284,7 +360,7 @@ def _compare(claim: Tokens, statement: Tokens, source: Source, sources: Sequence
         ours, theirs = differences[0]
         # Holland may be the Netherlands, unless the passages have both.
         is_clear = ours.kind != "name" or _is_mentioned(ours, sources)
-        if excludes(ours, theirs) and is_clear and not _is_elsewhere(ours, claim, sources):
+        if excludes(ours, theirs) and is_clear and not _is_elsewhere(ours, claim, source, sources):
             reason = f"it says “{ours.text}” instead of “{theirs.text}”"
     elif _are_exchanged(claim, statement, differences):
         reason = "the roles are exchanged"
@@ -311,14 +387,19 @@ def _negation(claim: Tokens, source: Tokens) -> str:
     return ""
 
 
-def _is_elsewhere(token: Token, claim: Tokens, sources: Sequence[Source]) -> bool:
-    """Whether another statement of the passages has the claimed value and may be about the claim's subject."""
+def _is_elsewhere(token: Token, claim: Tokens, source: Source, sources: Sequence[Source]) -> bool:
+    """Whether another statement of the passages has the claimed value and may be about the claim's subject.
+
+    Another sentence may use a pronoun or other words for half of it; another clause of the same sentence does not.
+    """
     others = [each for each in claim if each.is_content and each != token]
-    clauses = [clause for each in sources for clause in split_clauses(each.tokens) or [[each.tokens]]]
-    for *_, clause in clauses:
-        shared = sum(any(matches(other, word) for word in clause) for other in others)
-        if any(matches(token, word) for word in clause) and 2 * shared > len(others):
-            return True
+    for each in sources:
+        clauses = shortest(each.statements) if token.value else [v[-1] for v in split_clauses(each.tokens)] or [each.tokens]
+        for clause in clauses:
+            shared = sum(any(matches(other, word) for word in clause) for other in others)
+            is_near = shared == len(others) if each is source else 2 * shared > len(others)
+            if is_near and any(matches(token, word) for word in clause):
+                return True
     return False
 
 

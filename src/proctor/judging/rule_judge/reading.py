@@ -47,6 +47,8 @@ def matches(claim: Token, source: Token) -> bool:
     """Whether the claim's token says the same as the source's, or less."""
     if claim.value is not None and source.value is not None:
         return same_value(claim.value, source.value)
+    if claim.key == "should" and source.key == "must":
+        return True
     return claim.key == source.key
 
 
@@ -54,6 +56,10 @@ def excludes(claim: Token, source: Token) -> bool:
     """Whether the two fill the same slot and cannot both be true; of names, whether they have no word in common."""
     if claim.value is not None and source.value is not None:
         return conflicts(claim.value, source.value)
+    if claim.kind == "quantifier" and source.key == "1 ":  # `all of your ships` for `one of your ships`
+        return lexicon.QUANTIFIERS[claim.key] in (-1, 6)
+    if source.key == "none" and claim.kind == "number":
+        return True
     if claim.kind == source.kind == "name":
         return set(claim.key.split()).isdisjoint(source.key.split())
     if claim.kind == source.kind == "modal":
@@ -78,7 +84,7 @@ def fold(text: str) -> str:
 
 _SPELLINGS = (
     (r"^\W*(?:yes|yeah|yep)\b[\s,.!:;-]+(?:(?:and|but|so)\s)?", ""),
-    (r"^\W*(?:no|well|oh|correct|right|exactly|indeed)\s?[,.!:;-]+\s*", ""),
+    (r"^\W*(?:no|not yet|unfortunately not|sadly not|i'm afraid not|well|oh|correct|right|exactly|indeed)\s?[,.!:;-]+\s*", ""),
     (r"^\W*i(?:'d say| think)(?: that)?\s", ""),
     (r"^\W*well\s(?=(?:the|a|an|it|they|he|she|in|on|by)\b)", ""),
     (r"^\W*\d+(?:\.\d+)+\.?\s+(?=(?-i:[A-Z][a-z]))", ""),  # `7.2 The customer may …`
@@ -148,7 +154,7 @@ def _with_periods(tokens: Sequence[Token]) -> list[Token]:
     for index, token in enumerate(tokens):
         word, before = token.text.lower(), tokens[index - 1].text.lower() if index else ""
         unit = word.removesuffix("s")
-        is_counted = before in ("a", "an") and any(each.kind == "number" for each in found[-5:])
+        is_counted = before in ("a", "an") and any(each.kind == "number" for each in found[-5:]) and word != "second"
         if (before == "per" and token.kind == "word") or (unit in lexicon.PERIODS and is_counted):
             if before == "per":
                 found.pop()
@@ -172,12 +178,16 @@ def _with_verbs(tokens: Sequence[Token]) -> list[Token]:
         if token.key in ("do", "does", "did") and token.kind == "function":
             is_past = token.key == "did"
             continue
+        if token.key == "had" and after and "+ed" in lexicon.verb_key(after[0].key):
+            continue  # `had flooded` is `flooded`
         if token.kind == "word":
             key = lexicon.verb_key(token.key)
             token = replace(token, key=f"{key}+ed" if is_past and "+" not in key else key)
             is_past = False
         elif token.key in ("in", "on", "at") and after and after[0].kind in ("date", "clock"):
             token = replace(token, key="at")
+        elif token.key == "until" and following.kind in ("date", "clock", "number"):
+            token = replace(token, text="till", key="till", kind="function")  # a time, not a condition
         elif token.key == "be" and following.value is not None and following.value.unit in MONEY:
             token = replace(token, key=lexicon.COST)
         found.append(token)
@@ -188,7 +198,8 @@ def _with_names(tokens: Sequence[Token], names: frozenset[str]) -> list[Token]:
     """Join runs of capitalized words to one name; at the start of a sentence only if it is a name elsewhere."""
     capital = [token.kind == "word" and token.text[:1].isupper() for token in tokens]
     start = next((index for index, token in enumerate(tokens) if token.kind != "mark"), 0)
-    if capital and capital[start] and not any(capital[start + 1 : start + 2]):
+    is_command = any(token.key in lexicon.VERBS for token in tokens[start : start + 1])  # `Set TOKEN in …`
+    if capital and capital[start] and (is_command or not any(capital[start + 1 : start + 2])):
         capital[start] = tokens[start].text.lower() in names
     found: list[Token] = []
     for is_name, pairs in groupby(zip(tokens, capital, strict=True), key=lambda pair: pair[1]):

@@ -12,7 +12,10 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from proctor.judging.rule_judge.claims import PAIR
+from proctor.judging.rule_judge import lexicon
+from proctor.judging.rule_judge.claims import PAIR, split_statements
+from proctor.judging.rule_judge.clauses import is_bare, is_verb
+from proctor.judging.rule_judge.reading import fold, read
 from proctor.judging.rule_judge.values import find_values
 
 _NAMING = re.compile(
@@ -53,13 +56,58 @@ def split_passage(passage: str) -> tuple[list[Record], list[str]]:
         elif kind == "csv" and len(lines) > 1 and not re.search(r"\d", lines[0]):
             records += _table(lines, ",")
         elif kind == "pair":
-            pairs = [re.sub(r"^\s*[-•*]\s|\*", "", line).replace(" = ", ": ", 1).partition(":") for line in lines]
+            plain = [re.sub(r"^\s*[-•*]\s|\*|(?<=\d)\s+#(?= )", "", line) for line in lines]  # `TIMEOUT = 10  # seconds`
+            pairs = [line.replace(" = ", ": ", 1).partition(":") for line in plain]
             fields = tuple((label.strip(), value.strip()) for label, _, value in pairs)
             records.append(Record(_names(*fields[0]) if len(fields) > 1 else (), fields))
             records += [Record((label,), details) for label, value in fields if (details := _details(value))]
         else:
             prose += lines
-    return records, ["\n".join(prose)]
+    text = "\n".join(prose)
+    return [*records, *_fragments(text)], [text]
+
+
+def _fragments(text: str) -> Iterator[Record]:
+    """What fragments of prose give the values of: `Aurora X2 laptop: 14-inch display, 32 GB RAM. Weight 1.19 kg.`"""
+    title, fields = "", []
+    for number, sentence in enumerate(split_statements(text)):
+        heading, colon, rest = sentence.rstrip(" .;").rpartition(": ")
+        if colon and not number and all(value.kind == "id" for value in find_values(heading)):
+            title, sentence = heading, rest
+        parts = [part for part in re.split(r"[,;]\s+|\s+and\s+", sentence.rstrip(" .;")) if part]
+        if _is_sentence(parts):
+            continue
+        if not number and not title and len(parts) == 1 and not find_values(sentence):
+            title = parts[0]
+        fields += [field for part in parts if (field := _fragment(part))]
+    words = title.split()
+    names = dict.fromkeys((title, " ".join(words[:-1]), words[-1])) if words else {}
+    if fields:
+        yield Record(tuple(filter(None, names)), tuple(fields))
+
+
+def _is_sentence(parts: Sequence[str]) -> bool:
+    """Whether a verb with an ending, a modal or a command says more than the values do."""
+    tokens = [read(part) for part in parts]
+    first = next(filter(None, tokens), ())
+    words = [token for part in tokens for token in part]
+    return bool(first and is_bare(first[0])) or any(
+        is_verb(token) and not (token.kind == "word" and lexicon.is_bare(token.text.lower())) for token in words
+    )
+
+
+def _fragment(part: str) -> tuple[str, str] | None:
+    """A label and its value: of `32 GB RAM`, `Weight 1.19 kg` and `no card reader`."""
+    if missing := re.fullmatch(r"no ((?:[\w-]+ ?){1,3})", part, re.IGNORECASE):
+        return missing[1], "no"
+    values = find_values(fold(part))
+    if len(values) != 1 or fold(part) != part:
+        return None
+    before, after = part[: values[0].start].strip(" :"), part[values[0].end :].strip(" ")
+    label = before or after.removeprefix("of ")
+    is_label = re.fullmatch(r"(?:[A-Za-z][\w-]*(?:\s|$)){1,3}", label) and not (before and after)
+    is_plain = is_label and not any(token.kind in ("limit", "relation", "negation", "condition") for token in read(label))
+    return (label, values[0].text) if is_plain else None
 
 
 def _line_kind(line: str) -> str:
