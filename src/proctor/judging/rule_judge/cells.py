@@ -40,6 +40,8 @@ _LIGHT = frozenset(map(lexicon.stem, "take last weigh measure amount come total 
     "to",
     "with",
     "you",
+    "its",
+    "their",
     "there",
     "s",
     "it",

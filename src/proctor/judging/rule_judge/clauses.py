@@ -248,7 +248,13 @@ def without_heading(tokens: Tokens) -> Tokens:
     place = next((i for i, token in enumerate(tokens) if token.key == ":"), 0)
     heading, rest = tokens[:place], tokens[place + 1 :]
     is_plain = all(token.kind in ("word", "name", "id", "number") or token.key in ("of", "for") for token in heading)
-    is_heading = place > 0 and is_plain and not has_verb(heading) and not _is_limited(heading)
+    # `rules` and `conditions` look like verbs, but end a heading or stand before `of`.
+    follows = [*heading[1:], None]
+    is_clause = any(
+        is_verb(token) and index and not (token.kind == "word" and (after is None or after.key in ("of", "for")))
+        for index, (token, after) in enumerate(zip(heading, follows, strict=False))
+    )
+    is_heading = place > 0 and is_plain and not is_clause and not _is_limited(heading)
     return rest if is_heading and rest and (has_verb(rest) or is_bare(rest[0])) else tokens
 
 

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import Literal
 
 from proctor.judging.rule_judge import lexicon
@@ -127,7 +127,8 @@ def _can_mean(asked: Tokens, source: Source) -> bool:
     """Whether a question can be about a sentence: it has a pronoun, or all of its words are there."""
     words = [token for token in asked if token.kind in ("word", "name", "id", "number", "date")]
     is_open = any(token.key in lexicon.PRONOUNS for token in asked)
-    named = [token for token in words if any(map(partial(matches, token), source.tokens))]
+    known = {part for token in source.tokens if token.kind == "name" for part in token.key.split()}
+    named = [each for each in words if any(map(partial(matches, each), source.tokens)) or {*each.key.split()} <= known]
     return bool(asked) and (is_open or (bool(words) and len(named) == len(words)))
 
 
@@ -330,14 +331,16 @@ def _judge_data(tokens: Tokens, grounds: Grounds) -> Verdict:
     is_echo = all(any(matches(token, each) for each in grounds.asked) for token in claim[place:] if token.is_content)
     for text in (claim, claim[:place]) if is_echo else (claim,):
         found = cell_claims(text, grounds.rows, grounds.asked, grounds.money)
-        verdict = all_of([_compare_cell(each.said, each.cell) for each in found])
+        verdict = all_of([_compare_cell(each.said, each.cell, grounds.rows) for each in found])
         if verdict != OPEN:
             return verdict
     return OPEN
 
 
-def _compare_cell(said: Tokens, cell: Cell) -> Verdict:
+def _compare_cell(said: Tokens, cell: Cell, rows: Sequence[Row]) -> Verdict:
     """Compare what a claim says about a cell with what is there."""
+    if any(token.key == "," for token in cell.value):
+        return _compare_list(said, cell, rows)
     reason = _negation(said, cell.value)
     if len(said) == len(cell.value):
         differences = [pair for pair in zip(said, cell.value, strict=True) if not matches(*pair)]
@@ -346,6 +349,26 @@ def _compare_cell(said: Tokens, cell: Cell) -> Verdict:
         if len(differences) == 1 and excludes(*differences[0]):
             reason = f"it says “{differences[0][0].text}” instead of “{differences[0][1].text}”"
     return Verdict("contradicted", f"{reason}; the passages say “{cell.quote}”") if reason else OPEN
+
+
+def _compare_list(said: Tokens, cell: Cell, rows: Sequence[Row]) -> Verdict:
+    """Compare with a list such as `milk, celery`: another row's item is wrong, an item of no list may be a synonym."""
+    items, others = _items(cell.value), {item for row in rows for each in row.cells for item in _items(each.value)}
+    claimed = _items(said)
+    if claimed and all(item in items for item in claimed):
+        return Verdict("supported", f"the passages say “{cell.quote}”")
+    wrong = next((item for item in claimed if item not in items and item in others), None)
+    return Verdict("contradicted", f"“{_text(wrong)}” is not in “{cell.quote}”") if wrong else OPEN
+
+
+def _items(tokens: Tokens) -> list[tuple[str, ...]]:
+    """The items of a list by their keys."""
+    runs = groupby(tokens, key=lambda token: token.kind == "mark" or token.key in ("and", "or"))
+    return [tuple(token.key for token in run) for is_joint, run in runs if not is_joint]
+
+
+def _text(keys: tuple[str, ...]) -> str:
+    return " ".join(keys)
 
 
 def _compare(claim: Tokens, statement: Tokens, source: Source, sources: Sequence[Source]) -> Verdict:
@@ -415,6 +438,9 @@ def _are_exchanged(claim: Tokens, source: Tokens, differences: Sequence[tuple[To
         is_contrast = pivot.kind == "negation" and len(differences) == 2 and before[-1:] == claim[index + 1 : index + 2]
         if is_contrast and after[:1] == claim[index - 1 : index] and not is_verb(after[0]):
             return True  # `the storm, not the flood`
+        is_direction = pivot.key in ("to", "into", "onto", "on") and len(differences) == 2 and 1 < index
+        if is_direction and before[-1] == claim[index + 1] and after[0] == claim[index - 1] and not after[0].value:
+            return True  # `add the acid to the water`
         if not (pivot.kind == "relation" or has_roles):
             continue
         for start in range(len(after)) if before else ():

@@ -55,6 +55,8 @@ def split_passage(passage: str) -> tuple[list[Record], list[str]]:
             records += _table(lines, "|")
         elif kind == "csv" and len(lines) > 1 and not re.search(r"\d", lines[0]):
             records += _table(lines, ",")
+        elif kind == "column":  # `TOTAL EUR     10.36`
+            records.append(Record((), tuple(tuple(re.split(r"\s{2,}", line.strip())) for line in lines)))
         elif kind == "pair":
             plain = [re.sub(r"^\s*[-•*]\s|\*|(?<=\d)\s+#(?= )", "", line) for line in lines]  # `TIMEOUT = 10  # seconds`
             pairs = [line.replace(" = ", ": ", 1).partition(":") for line in plain]
@@ -113,6 +115,8 @@ def _fragment(part: str) -> tuple[str, str] | None:
 def _line_kind(line: str) -> str:
     if "|" in line:
         return "row"
+    if re.fullmatch(r"\s*[A-Za-z][A-Za-z ]*?\s{2,}-?\d[\d.,]*\s*", line):
+        return "column"
     return "pair" if PAIR.fullmatch(line) else "csv" if re.fullmatch(r"[^,]*(?:,\S[^,]*)+", line) else "prose"
 
 
