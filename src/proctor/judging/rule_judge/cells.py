@@ -26,7 +26,7 @@ _STATES = frozenset("status state condition availability stage".split())
 _PRICES = frozenset(map(lexicon.stem, "payment price cost total amount fee".split()))
 """Labels that `costs` stands for."""
 _PRICE = lexicon.stem("price")
-_LIGHT = frozenset(map(lexicon.stem, "take last weigh measure amount come total equal reach stand produce need get include contain set".split())) | {
+_LIGHT = frozenset(map(lexicon.stem, "take last weigh measure amount come total equal reach stand produce need get include contain".split())) | {
     COST,
     "be",
     "was",
@@ -37,8 +37,6 @@ _LIGHT = frozenset(map(lexicon.stem, "take last weigh measure amount come total 
     "at",
     "on",
     "for",
-    "to",
-    "with",
     "you",
     "its",
     "their",

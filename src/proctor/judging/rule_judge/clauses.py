@@ -33,6 +33,11 @@ def has_verb(tokens: Sequence[Token]) -> bool:
     return any(map(is_verb, tokens[1:]))
 
 
+def has_finite_verb(tokens: Sequence[Token]) -> bool:
+    """Whether there is a verb that cannot be a noun: with an ending, a modal verb, a form of `be` or `have`."""
+    return any(is_verb(token) and not (token.kind == "word" and lexicon.is_bare(token.text.lower())) for token in tokens)
+
+
 def subject(tokens: Sequence[Token]) -> Tokens:
     """The tokens before the verb; empty if there is no verb."""
     place = next((index for index, token in enumerate(tokens) if index and is_verb(token)), 0)
@@ -147,10 +152,10 @@ def stated(tokens: Tokens) -> list[Tokens]:
         first_clause = split_clauses(tokens[comma + 1 :])[:1]
         clauses = [[(*tokens[: comma + 1], *version) for version in versions] for versions in first_clause]
     ways = (_identities, _relatives, _shares, _denials, _passive, _completed, _universal, _measured)
-    parts = [part for way in ways for part in way(tokens)]
-    if not clauses and not parts and (halves := _halves(tokens)):
+    others = [part for way in ways for part in way(tokens)]
+    if not clauses and not others and (halves := _halves(tokens)):
         return [statement for half in halves for statement in stated(half)]
-    texts = (tokens, *parts, *(version for versions in clauses for version in versions))
+    texts = (tokens, *others, *(version for versions in clauses for version in versions))
     found = [form for text in texts for form in forms(text)]
     return list(dict.fromkeys(each for form in found for each in (form, *_without_time(form))))
 
@@ -258,6 +263,26 @@ def without_heading(tokens: Tokens) -> Tokens:
     return rest if is_heading and rest and (has_verb(rest) or is_bare(rest[0])) else tokens
 
 
+def is_fragment(tokens: Tokens) -> bool:
+    """Whether the tokens only name something, as the items of a list do."""
+    return bool(tokens) and not has_finite_verb(tokens) and not is_bare(tokens[0]) and not _is_limited(tokens)
+
+
+def list_items(tokens: Tokens) -> list[Tokens]:
+    """The items of `The box includes: a drone, two batteries and a charger`."""
+    place = next((i for i, token in enumerate(tokens) if token.key == ":"), 0)
+    heading, rest = tokens[:place], tokens[place + 1 :]
+    if not heading or any(token.kind in _RESTRICTING for token in heading) or not is_fragment(rest):
+        return []
+    items = parts(rest)
+    return items if len(items) > 1 else []
+
+
+def parts(tokens: Tokens) -> list[Tokens]:
+    """The parts between commas and words such as `and`."""
+    return [part for _, part in _parts(tokens)]
+
+
 def events(tokens: Tokens) -> tuple[Tokens, Tokens] | None:
     """What comes first and what comes after it: `drain it, then fill it`, `drain it before you fill it`."""
     for place, token in enumerate(tokens):
@@ -292,7 +317,8 @@ def _halves(tokens: Tokens) -> list[Tokens]:
     place = next((i for i, token in enumerate(tokens) if token.key in ("but", ";")), 0)
     first, rest = tokens[:place], tokens[place + 1 :]
     first = first[:-1] if first and first[-1].kind == "mark" else first
-    if not place or not has_verb(first) or not rest or any(token.key in lexicon.ATTRIBUTIONS for token in first):
+    is_reported = any(token.key in lexicon.ATTRIBUTIONS for token in tokens) or (rest and rest[0].article in ("this", "that"))
+    if not place or not has_verb(first) or not rest or is_reported:
         return []
     is_predicate = is_verb(rest[0]) or (rest[0].kind == "negation" and is_verb(rest[-1:][0] if len(rest) == 1 else rest[1]))
     rest = (*subject(first), *rest) if is_predicate else rest
@@ -308,12 +334,12 @@ def _completed(tokens: Tokens) -> Iterator[Tokens]:
     `Books are lent for 28 days, DVDs for 7 days`; `Adults pay 9 euros, children 4 euros`; `It is open until 8 on Mondays
     and until 6 on Fridays`; `It is waterproof but not windproof`; `The lid is steel, the base is not`.
     """
-    parts = _parts(tokens)
-    if _is_limited(tokens) or len(parts) < 2:
+    joined = _parts(tokens)
+    if _is_limited(tokens) or len(joined) < 2:
         return
     clause: Tokens = ()
     names: list[Tokens] = []
-    for joint, part in parts:
+    for joint, part in joined:
         if has_verb(part) and not (len(part) > 1 and part[-1].key in (*_COPULAS, "not")):
             clause, names = part, []
         elif clause:
@@ -480,14 +506,15 @@ def split_clauses(tokens: Tokens) -> list[list[Tokens]]:
     `The gate opens at 8 on Mondays and on holidays and closes at 20` has two clauses, the first one in two versions.
     Empty if the sentence cannot be split safely.
     """
-    parts = _parts(tokens)
-    is_command = bool(parts) and is_bare(parts[0][1][0])
-    if _is_limited(tokens) or len(parts) < 2 or not (is_command or has_verb(parts[0][1])):
+    joined = _parts(tokens)
+    head = joined[0][1] if joined else ()
+    is_command = head != () and is_bare(head[0])
+    if _is_limited(tokens) or len(joined) < 2 or not (is_command or has_verb(head)):
         return []
-    first = subject(parts[0][1]) if parts[0][1][0].key not in (*PREPOSITIONS, "there") else ()
-    helper = [token for token in parts[0][1][len(first) :][:1] if token.key in _COPULAS]
+    first = subject(head) if head[0].key not in (*PREPOSITIONS, "there") else ()
+    helper = [token for token in head[len(first) :][:1] if token.key in _COPULAS]
     clauses: list[list[Tokens]] = []
-    for joint, part in parts:
+    for joint, part in joined:
         is_aside = joint == "," and part[0].key.endswith(("+ed", "+ing"))  # `…, given enough time`
         is_predicate = is_verb(part[0]) or (part[0].kind == "negation" and len(part) > 1 and is_verb(part[1]))
         is_clause = has_verb(part) and part[0].key not in PREPOSITIONS and part[0].kind != "relation"
@@ -505,7 +532,7 @@ def split_clauses(tokens: Tokens) -> list[list[Tokens]]:
             clauses[-1] = [*clauses[-1], whole] if _is_free(joint, part) else [whole]
     # `Adults pay 9 euros and children pay 4 euros on weekends`: both may pay it on weekends, unless a comma parts them.
     places = [sum(token.key in _PLACING for token in versions[-1]) for versions in clauses]
-    return [] if places and places[-1] > min(places) and parts[-1][0] in ("and", "but") else clauses
+    return [] if places and places[-1] > min(places) and joined[-1][0] in ("and", "but") else clauses
 
 
 _INCLUDING = lexicon.verb_key("including")
@@ -515,17 +542,17 @@ _PLACING = PREPOSITIONS - {"of", "to", "by", "as", "from", "into", "onto"} | {"b
 
 def _parts(tokens: Tokens) -> list[tuple[str, Tokens]]:
     """The tokens between commas and words such as `and`, each with the joint before it; `2 and 8` stays together."""
-    parts: list[tuple[str, Tokens]] = []
+    joined: list[tuple[str, Tokens]] = []
     joint, part = "", list[Token]()
     for index, token in enumerate([*tokens, Token("", "", "mark")]):
         around = [each.value for each in (*tokens[index - 1 : index], *tokens[index + 1 : index + 2])]
         is_range = len(around) == 2 and all(around)
         if token.kind == "mark" or (token.key in lexicon.SPLITTERS and not (token.key == "and" and is_range)):
-            parts += [(joint, tuple(part))] if part else []
+            joined += [(joint, tuple(part))] if part else []
             joint, part = token.key if part else joint + token.key, []
         else:
             part.append(token)
-    return parts
+    return joined
 
 
 def _is_free(joint: str, part: Tokens) -> bool:

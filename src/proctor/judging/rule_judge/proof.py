@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from itertools import groupby, pairwise
+from itertools import pairwise
 from typing import Literal
 
 from proctor.judging.rule_judge import lexicon
@@ -25,7 +25,11 @@ from proctor.judging.rule_judge.claims import split_statements, without_courtesy
 from proctor.judging.rule_judge.clauses import (
     events,
     forms,
+    is_bare,
+    is_fragment,
     is_verb,
+    list_items,
+    parts,
     shortest,
     split_adjuncts,
     split_clauses,
@@ -98,7 +102,37 @@ def judge_claims(claims: Sequence[str], passages: Sequence[str], known: Sequence
             verdicts.append(_judge_pronoun(text, tokens, grounds, verdicts[-1] if verdicts else None))
         else:
             verdicts.append(_judge(text, tokens, grounds))
-    return verdicts
+    statements = [read(without_courtesy(text) or text, names) for text in claims]
+    return _in_order(statements, _with_items(statements, verdicts, grounds), grounds.sources)
+
+
+def _with_items(statements: Sequence[Tokens], verdicts: list[Verdict], grounds: Grounds) -> list[Verdict]:
+    """The verdicts, with items of an answer's list that stand in the only list of the passages."""
+    lists = [(source.text, list_items(source.tokens)) for source in grounds.sources]
+    cells = [cell for row in grounds.rows for cell in row.cells if any(token.key == "," for token in cell.value)]
+    lists = [each for each in lists if each[1]] + [(cell.quote, [*map(without_marks, parts(cell.value))]) for cell in cells]
+    fragments = [tokens for tokens in statements if is_fragment(tokens)]
+    if len(lists) != 1 or len(fragments) < 2 or any(token.kind == "negation" for token in grounds.asked):
+        return verdicts
+    quote, items = lists[0]
+    keys = [_keys(item) for item in items]
+    found = Verdict("supported", f"the passages say “{quote}”")
+    return [
+        found if verdict == OPEN and is_fragment(tokens) and _keys(without_marks(tokens)) in keys else verdict
+        for tokens, verdict in zip(statements, verdicts, strict=True)
+    ]
+
+
+def _in_order(statements: Sequence[Tokens], verdicts: list[Verdict], sources: Sequence[Source]) -> list[Verdict]:
+    """The verdicts, left open if the steps of an instruction stand in another order than in the passages."""
+    steps = [i for i, tokens in enumerate(statements) if tokens and is_bare(tokens[0])]
+    texts = [source.text for source in sources]
+    places = [next((n for n, text in enumerate(texts) if text in verdicts[i].reason), -1) for i in steps]
+    places = [place for place in places if place >= 0]
+    if places == sorted(places):
+        return verdicts
+    reason = "the passages have the steps in another order"
+    return [Verdict("cannot tell", reason) if i in steps else each for i, each in enumerate(verdicts)]
 
 
 def _judge_pronoun(text: str, tokens: Tokens, grounds: Grounds, verdict: Verdict | None) -> Verdict:
@@ -358,17 +392,16 @@ def _compare_list(said: Tokens, cell: Cell, rows: Sequence[Row]) -> Verdict:
     if claimed and all(item in items for item in claimed):
         return Verdict("supported", f"the passages say “{cell.quote}”")
     wrong = next((item for item in claimed if item not in items and item in others), None)
-    return Verdict("contradicted", f"“{_text(wrong)}” is not in “{cell.quote}”") if wrong else OPEN
+    return Verdict("contradicted", f"“{' '.join(wrong)}” is not in “{cell.quote}”") if wrong else OPEN
 
 
 def _items(tokens: Tokens) -> list[tuple[str, ...]]:
     """The items of a list by their keys."""
-    runs = groupby(tokens, key=lambda token: token.kind == "mark" or token.key in ("and", "or"))
-    return [tuple(token.key for token in run) for is_joint, run in runs if not is_joint]
+    return [_keys(part) for part in parts(tokens)]
 
 
-def _text(keys: tuple[str, ...]) -> str:
-    return " ".join(keys)
+def _keys(tokens: Tokens) -> tuple[str, ...]:
+    return tuple(token.key for token in tokens)
 
 
 def _compare(claim: Tokens, statement: Tokens, source: Source, sources: Sequence[Source]) -> Verdict:
@@ -420,7 +453,7 @@ def _is_elsewhere(token: Token, claim: Tokens, source: Source, sources: Sequence
         clauses = shortest(each.statements) if token.value else [v[-1] for v in split_clauses(each.tokens)] or [each.tokens]
         for clause in clauses:
             shared = sum(any(matches(other, word) for word in clause) for other in others)
-            is_near = shared == len(others) if each is source else 2 * shared > len(others)
+            is_near = shared == len(others) if each is source and token.value else 2 * shared > len(others)
             if is_near and any(matches(token, word) for word in clause):
                 return True
     return False

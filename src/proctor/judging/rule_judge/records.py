@@ -14,7 +14,7 @@ from typing import Any
 
 from proctor.judging.rule_judge import lexicon
 from proctor.judging.rule_judge.claims import PAIR, split_statements
-from proctor.judging.rule_judge.clauses import is_bare, is_verb
+from proctor.judging.rule_judge.clauses import has_finite_verb, has_verb, is_bare
 from proctor.judging.rule_judge.reading import fold, read
 from proctor.judging.rule_judge.values import find_values
 
@@ -89,13 +89,12 @@ def _fragments(text: str) -> Iterator[Record]:
 
 
 def _is_sentence(parts: Sequence[str]) -> bool:
-    """Whether a verb with an ending, a modal or a command says more than the values do."""
-    tokens = [read(part) for part in parts]
-    first = next(filter(None, tokens), ())
-    words = [token for part in tokens for token in part]
-    return bool(first and is_bare(first[0])) or any(
-        is_verb(token) and not (token.kind == "word" and lexicon.is_bare(token.text.lower())) for token in words
-    )
+    """Whether a verb or a command says more than the values do."""
+    first, *others = [read(part) for part in parts] or [()]
+    return not first or is_bare(first[0]) or any(map(has_finite_verb, (first, *others)))
+
+
+_RESTRICTING = ("limit", "relation", "negation", "condition")
 
 
 def _fragment(part: str) -> tuple[str, str] | None:
@@ -108,7 +107,8 @@ def _fragment(part: str) -> tuple[str, str] | None:
     before, after = part[: values[0].start].strip(" :"), part[values[0].end :].strip(" ")
     label = before or after.removeprefix("of ")
     is_label = re.fullmatch(r"(?:[A-Za-z][\w-]*(?:\s|$)){1,3}", label) and not (before and after)
-    is_plain = is_label and not any(token.kind in ("limit", "relation", "negation", "condition") for token in read(label))
+    words = read(label) if is_label else ()
+    is_plain = bool(words) and not has_verb(words) and not any(token.kind in _RESTRICTING for token in words)
     return (label, values[0].text) if is_plain else None
 
 
@@ -117,7 +117,8 @@ def _line_kind(line: str) -> str:
         return "row"
     if re.fullmatch(r"\s*[A-Za-z][A-Za-z ]*?\s{2,}-?\d[\d.,]*\s*", line):
         return "column"
-    return "pair" if PAIR.fullmatch(line) else "csv" if re.fullmatch(r"[^,]*(?:,\S[^,]*)+", line) else "prose"
+    is_pair = PAIR.fullmatch(line) and len(split_statements(line)) == 1  # not `Contents: a drone. The case is extra.`
+    return "pair" if is_pair else "csv" if re.fullmatch(r"[^,]*(?:,\S[^,]*)+", line) else "prose"
 
 
 def _table(lines: Sequence[str], separator: str) -> list[Record]:
