@@ -128,18 +128,11 @@ def cell_claims(claim: Tokens, rows: Sequence[Row], asked: Tokens, money: str) -
         others = [cell for cell in row.cells if cell.value != name]
         parts = {part for token in name for part in re.findall("[a-z]+", token.key)}  # `the tent (TENT-3)`
         rest = tuple(token for token in _without_run(claim, name) if token.text.lower() not in parts)
-        if found := _claims_in(rest, others, money) or _claims_in_parts(rest, others, money):
+        if found := _claims_in(rest, others, money):
             return found
     elif (named := _named_row(asked, rows)) and (found := _claims_in(claim, named[0].cells, money)):
         return found
     return _claims_in(claim, unique, money)  # if no other record has that label, the name may be missing
-
-
-def _claims_in_parts(rest: Tokens, cells: Sequence[Cell], money: str) -> list[CellClaim]:
-    """What each part of `9 goals and 11 assists` says about these cells; empty if one says nothing clear."""
-    parts = [tuple(run) for is_joint, run in groupby(rest, key=lambda token: token.key == "and") if not is_joint]
-    found = [_claims_in(part, cells, money) for part in parts]
-    return [claim for claims in found for claim in claims] if len(parts) > 1 and all(found) else []
 
 
 def _claims_in(rest: Tokens, cells: Sequence[Cell], money: str) -> list[CellClaim]:

@@ -151,10 +151,7 @@ def stated(tokens: Tokens) -> list[Tokens]:
     if comma and not has_verb(tokens[:comma]):  # `In May, A opened and B closed`: B may have closed at another time
         first_clause = split_clauses(tokens[comma + 1 :])[:1]
         clauses = [[(*tokens[: comma + 1], *version) for version in versions] for versions in first_clause]
-    ways = (_identities, _relatives, _shares, _denials, _passive, _completed, _universal, _measured)
-    others = [part for way in ways for part in way(tokens)]
-    if not clauses and not others and (halves := _halves(tokens)):
-        return [statement for half in halves for statement in stated(half)]
+    others = [part for way in (_completed, _universal, _measured) for part in way(tokens)]
     texts = (tokens, *others, *(version for versions in clauses for version in versions))
     found = [form for text in texts for form in forms(text)]
     return list(dict.fromkeys(each for form in found for each in (form, *_without_time(form))))
@@ -167,85 +164,6 @@ def _without_time(tokens: Tokens) -> Iterator[Tokens]:
         for index, (one, other) in enumerate(pairwise(tokens)):
             if one.key == "at" and other.kind in ("date", "clock"):
                 yield tokens[:index] + tokens[index + 2 :]
-
-
-def _identities(tokens: Tokens) -> Iterator[Tokens]:
-    """`Ann Lee (born 1950), a nurse, is a poet, painter and singer who lives in Bern` as `Ann Lee is a poet`.
-
-    What follows an indefinite noun cannot make it false that X is one: which one, by whom, what else. A place or time
-    can (`the hall is a market on Mondays`), as can what follows `the` (`the longest river in Italy`). A remark between
-    X and the verb goes only if it is another name or the years of a life: `soap, swallowed, is a poison`.
-    """
-    place = next((index for index, token in enumerate(tokens) if token.key in _COPULAS), 0)
-    noun = tokens[place + 1 :]
-    start = next((index for index, token in enumerate(tokens[:place]) if token.kind == "mark"), place)
-    first, remark = tokens[:start], tokens[start:place]
-    is_plain = bool(first) and not has_verb(first) and first[0].key not in PREPOSITIONS
-    if not is_plain or not noun or not noun[0].article or any(token.kind in _RESTRICTING for token in first):
-        return
-    is_fact = not _is_limited([token for token in (*first, *noun) if token.key != "or"])
-    if is_fact and (not remark or _is_other_name(remark)):
-        yield (*first, tokens[place], *noun)
-        for end in range(1, len(noun)) if noun[0].article in ("a", "an") else ():
-            if _explains_noun(noun[:end], noun[end:]):
-                yield (*first, tokens[place], *noun[:end])
-
-
-def _relatives(tokens: Tokens) -> Iterator[Tokens]:
-    """`Norda, which makes pumps, is small` as `Norda makes pumps` and `Norda is small`.
-
-    Only between commas, after a subject or a name: `guests who smoke` are not all guests.
-    """
-    commas = [index for index, token in enumerate(tokens) if token.key == ","] + [len(tokens)]
-    if _is_limited(tokens):
-        return
-    for place, end in pairwise(commas):
-        first, last = tokens[place + 1 : place + 2], end == len(tokens)
-        clause, rest = tokens[place + 2 : end], tokens[end + 1 :]
-        if not first or first[0].key not in ("which", "who") or not clause or not _starts_predicate(clause):
-            continue
-        head = tokens[:place]
-        is_subject = bool(head) and not has_verb(head) and head[0].key not in PREPOSITIONS
-        if is_subject and _starts_predicate(rest):
-            yield (*head, *clause)
-            yield (*head, *rest)
-        elif last and has_verb(head):
-            yield head
-            if head[-1].kind == "name":
-                yield (head[-1], *clause)
-
-
-def _starts_predicate(tokens: Tokens) -> bool:
-    return bool(tokens) and (is_verb(tokens[0]) or (tokens[0].kind == "negation" and is_verb(tokens[1:2][-1])))
-
-
-def _shares(tokens: Tokens) -> Iterator[Tokens]:
-    """`It has 120 rooms, of which 30 have a balcony` as `30 of the 120 rooms have a balcony` and `30 rooms have …`."""
-    keys = [token.key for token in tokens]
-    place = next((i for i in range(1, len(keys) - 3) if keys[i : i + 3] == [",", "of", "which"]), 0)
-    start = next((i for i in range(place - 1, -1, -1) if tokens[i].kind == "number"), place)
-    rest = tokens[place + 3 :]
-    if start < place and rest and rest[0].kind == "number" and has_verb(rest) and not _is_limited(tokens):
-        yield tokens[:place]
-        yield (rest[0], *tokens[start + 1 : place], *rest[1:])
-        yield (Token("some", "some", "quantifier"), *tokens[start + 1 : place], *rest[1:])
-        yield (rest[0], tokens[place + 1], *tokens[start + 1 : place], *rest[1:])
-        yield (rest[0], tokens[place + 1], *tokens[start:place], *rest[1:])
-
-
-def _denials(tokens: Tokens) -> Iterator[Tokens]:
-    """`It protects against mumps, but not against flu` as `it does not protect against flu`."""
-    keys = [token.key for token in tokens]
-    place = next((i for i in range(1, len(keys) - 2) if keys[i : i + 2] == ["but", "not"]), 0)
-    rest = tokens[place + 2 :]
-    if not place or rest[0].key not in PREPOSITIONS | {"against", "with", "without"} or rest[0].key not in keys[:place]:
-        return
-    head = tokens[: place - 1 - keys[:place][::-1].index(rest[0].key)]
-    verbs = [index for index, token in enumerate(head) if index and is_verb(token)]
-    is_whole = not any(token.kind == "mark" for token in (*head, *rest)) and not _is_limited(tokens)
-    if len(verbs) == 1 and is_whole:
-        before = verbs[0] + (head[verbs[0]].key in _COPULAS or head[verbs[0]].kind == "modal")
-        yield (*head[:before], tokens[place + 1], *head[before:], *rest)
 
 
 def without_heading(tokens: Tokens) -> Tokens:
@@ -310,22 +228,6 @@ def shortest(statements: Sequence[Tokens]) -> list[Tokens]:
     keys = [frozenset(token.key for token in statement) - {"and", "but"} for statement in statements]
     parts = [frozenset().union(*(other for other in keys if other < own)) for own in keys]
     return [each for each, own, inner in zip(statements, keys, parts, strict=True) if inner != own]
-
-
-def _halves(tokens: Tokens) -> list[Tokens]:
-    """The sentence before and after `but` or a semicolon: a condition on one side says nothing of the other."""
-    place = next((i for i, token in enumerate(tokens) if token.key in ("but", ";")), 0)
-    first, rest = tokens[:place], tokens[place + 1 :]
-    first = first[:-1] if first and first[-1].kind == "mark" else first
-    is_reported = any(token.key in lexicon.ATTRIBUTIONS for token in tokens) or (rest and rest[0].article in ("this", "that"))
-    if not place or not has_verb(first) or not rest or is_reported:
-        return []
-    is_predicate = is_verb(rest[0]) or (rest[0].kind == "negation" and is_verb(rest[-1:][0] if len(rest) == 1 else rest[1]))
-    rest = (*subject(first), *rest) if is_predicate else rest
-    is_whole = has_verb(rest) and (not is_predicate or subject(first) != ())
-    # `…, but only if you book`, `…, but not on Sundays` are about the part before.
-    is_apart = is_whole and rest[0].kind not in ("condition", "limit", "negation", "relation") and rest[0].key not in PREPOSITIONS
-    return [first, rest] if is_apart else []
 
 
 def _completed(tokens: Tokens) -> Iterator[Tokens]:
@@ -410,35 +312,6 @@ def _measured(tokens: Tokens) -> Iterator[Tokens]:
         yield tokens[:-2]
 
 
-def _is_other_name(remark: Tokens) -> bool:
-    """Whether what stands between a subject and its verb is another name for it, or the years of a life."""
-    words = [token for token in remark if token.kind != "mark" and token.key != "or"]
-    is_name = any(token.text.lower() in _NAMING or token.article for token in words[:3])
-    is_life = all(token.key == "to" or (token.value and any(token.value.parts[:1])) for token in words)
-    is_safe = not any(token.kind in _RESTRICTING for token in words) and not _is_limited(words)
-    return remark[-1].kind == "mark" and is_safe and (is_name or is_life)
-
-
-_NAMING = frozenset("known called named born who which".split())
-
-
-def _explains_noun(noun: Tokens, rest: Tokens) -> bool:
-    """Whether the rest of `is a …` only says more about the noun: `… made of wood`, `… by Ann`, `…, which floats`."""
-    if any(token.kind in _RESTRICTING or is_verb(token) for token in noun):
-        return False
-    first, second = rest[0], rest[1] if len(rest) > 1 else rest[0]
-    is_participle = [token.key.endswith(("+ed", "+ing")) for token in (first, second)]
-    if first.key == ",":  # not `a dog, or a cat`, nor `a market, on Mondays`, nor `a gift, assuming you book`
-        is_scope = second.key in PREPOSITIONS or second.kind in _RESTRICTING or is_participle[1]
-        return not is_scope and all(token.key != "or" for token in rest)
-    is_somebody = second.kind == "name" or second.article != ""
-    if first.key == "by":  # not `a café by day`
-        return is_somebody
-    if is_participle[0]:  # not `a computer animated film`
-        return is_somebody or second.key in PREPOSITIONS
-    return first.key in ("who", "which") or first.article == "that"
-
-
 def _moved(tokens: Tokens) -> Tokens:
     """`In winter, the trail is closed` as `the trail is closed in winter`; also `if` and `because` clauses."""
     comma = _leading_part(tokens)
@@ -479,25 +352,6 @@ def _active(tokens: Tokens) -> Tokens:
     verb = tokens[place + 1]
     form = verb if keys[place] == "was" else replace(verb, key=verb.key.removesuffix("+ed"))
     return (*tokens[by + 1 : end], *denial, form, *tokens[:place], *tokens[place + 2 : by], *tokens[end:])
-
-
-def _passive(tokens: Tokens) -> Iterator[Tokens]:
-    """`The library lends books for a week` as `books are lent for a week`.
-
-    Only of a plain subject with `the`: `Bern bans smoking in bars` does not say that it is banned.
-    """
-    is_plain = len(tokens) > 2 and tokens[0].article == "the" and tokens[0].kind == "word" and tokens[1].kind == "word"
-    is_free = (
-        is_plain and not any(token.kind in (*_RESTRICTING, "mark") for token in tokens) and not _is_limited(tokens)
-    )
-    if not is_free or not is_verb(tokens[1]) or tokens[1].key in ("have", "had", "cost"):
-        return
-    end = next((i for i, token in enumerate(tokens) if i > 1 and token.kind not in ("word", "name")), len(tokens))
-    if end > 2 and (end == len(tokens) or tokens[end].key in PREPOSITIONS) and not any(map(is_verb, tokens[3:])):
-        was = tokens[1].key.endswith("+ed")
-        key = tokens[1].key.removesuffix("+ed")
-        copula = Token("was", "was", "function") if was else Token("is", "be", "function")
-        yield (*tokens[2:end], copula, replace(tokens[1], key=f"{key}+ed"), *tokens[end:])
 
 
 def split_clauses(tokens: Tokens) -> list[list[Tokens]]:

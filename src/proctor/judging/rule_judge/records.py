@@ -62,7 +62,6 @@ def split_passage(passage: str) -> tuple[list[Record], list[str]]:
             pairs = [line.replace(" = ", ": ", 1).partition(":") for line in plain]
             fields = tuple((label.strip(), value.strip()) for label, _, value in pairs)
             records.append(Record(_names(*fields[0]) if len(fields) > 1 else (), fields))
-            records += [Record((label,), details) for label, value in fields if (details := _details(value))]
         else:
             prose += lines
     text = "\n".join(prose)
@@ -126,14 +125,6 @@ def _table(lines: Sequence[str], separator: str) -> list[Record]:
     header, *rows = [[cell.strip() for cell in line.strip().strip("|").split(separator)] for line in lines]
     rows = [row for row in rows if len(row) == len(header) and "".join(row).strip("-: ")]
     return [Record(_names(header[0], row[0]), tuple(zip(header, row, strict=True))[1:]) for row in rows]
-
-
-def _details(value: str) -> tuple[tuple[str, str], ...]:
-    """The parts of a value such as `closed, battery low`: its own, without a label, and those with labels."""
-    first, *parts = value.split(", ")
-    fields = [re.fullmatch(r"([a-z]+) (\d.*|[a-z]+)", part) for part in parts]
-    labelled = tuple((field[1], field[2]) for field in fields if field)
-    return (("", first), *labelled) if labelled and len(labelled) == len(parts) else ()
 
 
 def _names(kind: str, name: str) -> tuple[str, ...]:
