@@ -35,7 +35,7 @@ def compare_answers(question: str, reference: str, answer: str) -> Verdict:
         return Verdict("contradicted", "the answer is empty")
     if " ".join(answer.split()).rstrip(".") == " ".join(reference.split()).rstrip("."):
         return Verdict("supported", "the answer is the reference, word for word")
-    expected, reply = (_REPLIES.get(re.sub(r"\W", "", word.lower()), "") for word in (reference, answer.split()[0]))
+    expected, reply = (_REPLIES.get(re.sub(r"\W", "", word.lower()), "") for word in (reference, _first_word(answer)))
     if expected and reply:
         return Verdict("supported" if reply == expected else "contradicted", f"it says “{reply}”")
     if declines(answer) or not statements:
@@ -49,6 +49,12 @@ def compare_answers(question: str, reference: str, answer: str) -> Verdict:
     if len(ways) == 1 and has_verb(read(reference)):
         return _judge_sentence(question, reference, statements)
     return OPEN
+
+
+def _first_word(answer: str) -> str:
+    """The first word if it stands alone: not `no` of `no problem, it is included`."""
+    match = re.match(r"\W*(\w+)(?=\s*(?:[,.;:!–-]|$))", answer)
+    return match[1] if match else ""
 
 
 def _judge_sentence(question: str, reference: str, statements: Sequence[str]) -> Verdict:

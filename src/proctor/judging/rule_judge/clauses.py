@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
 from proctor.judging.rule_judge import lexicon
 from proctor.judging.rule_judge.lexicon import PREPOSITIONS
@@ -51,10 +51,10 @@ def without_marks(tokens: Sequence[Token]) -> Tokens:
 
 def _is_limited(tokens: Sequence[Token]) -> bool:
     """Whether parts of the sentence are not stated on their own: conditions, alternatives, reported speech."""
-    return any(token.key in _LIMITING or token.text.lower() in _LIMITING for token in tokens)
+    return any(token.key.partition("+")[0] in _LIMITING or token.text.lower() in _LIMITING for token in tokens)
 
 
-_LIMITING = lexicon.ATTRIBUTIONS | lexicon.CONDITIONS | {"notonly", ":"}
+_LIMITING = lexicon.ATTRIBUTIONS | frozenset(map(lexicon.stem, lexicon.ATTRIBUTIONS)) | lexicon.CONDITIONS | {"notonly", ":"}
 
 
 def forms(tokens: Tokens) -> list[Tokens]:
@@ -68,21 +68,21 @@ def forms(tokens: Tokens) -> list[Tokens]:
 
 
 def _ordered(tokens: Tokens) -> Tokens:
-    """The sentence with what follows its verb and object sorted by prepositions.
+    """The sentence with its times and conditions at the end, sorted by prepositions.
 
-    Places keep their order among each other: `the book on the table in the box` is not `… in the box on the table`.
+    Other parts keep their order: `the book on the table in the box` is not `… in the box on the table`.
     """
     core, adjuncts = split_adjuncts(tokens)
     return (*core, *(token for part in sorted(adjuncts, key=_rank) for token in part))
 
 
 def _rank(part: Tokens) -> str:
-    """What a part is: a place, or the key of its preposition, with one key for opposites such as `before` and `after`."""
+    """The place of a part: empty unless it is a time or a condition, with one for opposites such as `before` and `after`."""
+    if part[0].kind == "condition":
+        return "if"
+    is_time = any(token.kind in ("date", "clock", "number") or token.key in lexicon.TIMES for token in part[1:2])
     key = part[0].key
-    return "" if key in _PLACES else "if" if part[0].kind == "condition" else {"before": "after", "without": "with"}.get(key, key)
-
-
-_PLACES = frozenset("in on into onto near over under across along to through".split())
+    return {"before": "after", "on": "at", "in": "at", "during": "at"}.get(key, key) if is_time else ""
 
 
 def split_adjuncts(tokens: Tokens) -> tuple[Tokens, list[Tokens]]:
@@ -117,18 +117,22 @@ def is_bare(token: Token) -> bool:
 
 
 def _addressed(tokens: Tokens) -> Tokens:
-    """`DVDs may be kept for 7 days` as `you can keep DVDs for 7 days`, and `keep it cool` as `you must keep cool`."""
+    """`DVDs may be kept for 7 days` as `you can keep DVDs for 7 days`, and `keep it cool` as `you should keep cool`."""
     first = tokens[1:] if tokens[:1] and tokens[0].kind == "negation" else tokens
     if first and is_bare(first[0]) and not any(map(is_verb, first[1:2])):
-        return _without_object((_YOU, Token("must", "must", "modal"), *tokens))
+        return _without_object((_YOU, Token("should", "should", "modal"), *tokens))
     place = next((i for i in range(1, len(tokens) - 1) if tokens[i].kind == "modal"), 0)
-    modal = replace(tokens[place], key="can") if tokens[place : place + 1] and tokens[place].key == "may" else tokens[place] if tokens else None
+    if not place:
+        return ()
+    is_permission = tokens[place].key == "may" and tokens[place + 1].kind != "negation"
+    modal = replace(tokens[place], key="can") if is_permission else tokens[place]
     if place == 1 and tokens[0].key == "you":
         return _without_object((_YOU, modal, *tokens[2:]))
     be = place + 1 + (tokens[place + 1].kind == "negation") if place else 0
     keys = [token.key for token in tokens]
     is_passive = place and be + 1 < len(tokens) and keys[be] == "be" and keys[be + 1].endswith("+ed") and "by" not in keys
-    if not is_passive or has_verb(tokens[:place]) or tokens[0].kind == "quantifier":
+    is_yours = is_passive and lexicon.stem(tokens[be + 1].text.lower()) in lexicon.CUSTOMER_VERBS
+    if not is_yours or modal.key not in ("can", "must") or has_verb(tokens[:place]) or tokens[0].kind == "quantifier":
         return ()
     start = place - (tokens[place - 1].kind == "negation")
     verb = replace(tokens[be + 1], key=keys[be + 1].removesuffix("+ed"))
@@ -136,10 +140,13 @@ def _addressed(tokens: Tokens) -> Tokens:
 
 
 def _without_object(tokens: Tokens) -> Tokens:
-    """`You must keep it cool` as `you must keep cool`."""
-    place = next((i for i, token in enumerate(tokens) if token.kind == "word"), len(tokens)) + 1
-    return tokens[:place] + tokens[place + 1 :] if tokens[place : place + 1] and tokens[place].key in ("it", "them") else tokens
+    """`You should keep it cool` as `you should keep cool`."""
+    place = next((i for i, token in enumerate(tokens) if token.key in _KEEPING), len(tokens)) + 1
+    is_object = tokens[place : place + 1] != () and tokens[place].key in ("it", "them")
+    return tokens[:place] + tokens[place + 1 :] if is_object else tokens
 
+
+_KEEPING = frozenset(map(lexicon.stem, "keep store serve use".split()))
 
 _YOU = Token("you", "you", "function")
 
@@ -151,7 +158,7 @@ def stated(tokens: Tokens) -> list[Tokens]:
     if comma and not has_verb(tokens[:comma]):  # `In May, A opened and B closed`: B may have closed at another time
         first_clause = split_clauses(tokens[comma + 1 :])[:1]
         clauses = [[(*tokens[: comma + 1], *version) for version in versions] for versions in first_clause]
-    others = [part for way in (_completed, _universal, _measured) for part in way(tokens)]
+    others = [part for way in (_completed, _universal) for part in way(tokens)]
     texts = (tokens, *others, *(version for versions in clauses for version in versions))
     found = [form for text in texts for form in forms(text)]
     return list(dict.fromkeys(each for form in found for each in (form, *_without_time(form))))
@@ -159,25 +166,24 @@ def stated(tokens: Tokens) -> list[Tokens]:
 
 def _without_time(tokens: Tokens) -> Iterator[Tokens]:
     """`The road was closed on Monday` states that it was closed; `the road is closed on Mondays` does not say it is."""
-    is_past = any(token.key == "was" or token.key.endswith("+ed") for token in tokens)
-    if is_past and not any(token.key == "be" or token.kind in _RESTRICTING for token in tokens):
+    if is_past_event(tokens):
         for index, (one, other) in enumerate(pairwise(tokens)):
             if one.key == "at" and other.kind in ("date", "clock"):
                 yield tokens[:index] + tokens[index + 2 :]
 
 
+def is_past_event(tokens: Tokens) -> bool:
+    """Whether the sentence says that something happened once, without an amount: `the road was closed on Monday`."""
+    verbs = [token for token in tokens if is_verb(token)]
+    is_past = bool(verbs) and (verbs[0].key == "was" or (len(verbs) == 1 and verbs[0].key.endswith("+ed")))
+    return is_past and not any(token.kind in (*_RESTRICTING, "number") or token.key == "be" for token in tokens)
+
+
 def without_heading(tokens: Tokens) -> Tokens:
-    """`Rules of the library: books may be kept for 28 days` as `books may be kept for 28 days`."""
+    """`Rules of the library: books may be kept for 28 days` as `books may be kept for 28 days`; not `Members: …`."""
     place = next((i for i, token in enumerate(tokens) if token.key == ":"), 0)
     heading, rest = tokens[:place], tokens[place + 1 :]
-    is_plain = all(token.kind in ("word", "name", "id", "number") or token.key in ("of", "for") for token in heading)
-    # `rules` and `conditions` look like verbs, but end a heading or stand before `of`.
-    follows = [*heading[1:], None]
-    is_clause = any(
-        is_verb(token) and index and not (token.kind == "word" and (after is None or after.key in ("of", "for")))
-        for index, (token, after) in enumerate(zip(heading, follows, strict=False))
-    )
-    is_heading = place > 0 and is_plain and not is_clause and not _is_limited(heading)
+    is_heading = any(token.text.lower() in lexicon.HEADINGS for token in heading) and not _is_limited(heading)
     return rest if is_heading and rest and (has_verb(rest) or is_bare(rest[0])) else tokens
 
 
@@ -220,7 +226,7 @@ def _event(tokens: Tokens) -> Tokens:
     return tuple(replace(token, key=token.key.partition("+")[0]) for token in words)
 
 
-_SEQUENCE = frozenset("first then and you it them be was finally afterwards".split())
+_SEQUENCE = frozenset("first then and you it them finally afterwards".split())
 
 
 def shortest(statements: Sequence[Tokens]) -> list[Tokens]:
@@ -237,7 +243,7 @@ def _completed(tokens: Tokens) -> Iterator[Tokens]:
     and until 6 on Fridays`; `It is waterproof but not windproof`; `The lid is steel, the base is not`.
     """
     joined = _parts(tokens)
-    if _is_limited(tokens) or len(joined) < 2:
+    if _is_limited(tokens) or len(joined) < 2 or is_framed(tokens) or _ends_in_frame(joined):
         return
     clause: Tokens = ()
     names: list[Tokens] = []
@@ -256,6 +262,17 @@ def _completed(tokens: Tokens) -> Iterator[Tokens]:
             clause, names = (clause if found else ()), []
 
 
+def is_framed(tokens: Tokens) -> bool:
+    """Whether the sentence starts with a time, a place or a condition, which may hold for what follows it as well."""
+    return bool(tokens) and (_starts_adjunct(tokens, 0) or tokens[0].kind in ("date", "condition"))
+
+
+def _ends_in_frame(joined: Sequence[tuple[str, Tokens]]) -> bool:
+    """Whether the last part may hold for all before it: `Adults pay 9 euros, children 4 euros, on weekends`."""
+    joint, part = joined[-1]
+    return joint == "," and _starts_adjunct(part, 0) and len(joined) > 2
+
+
 def _complete(clause: Tokens, joint: str, part: Tokens) -> list[Tokens]:
     """The part of a sentence with the words of the clause before it that it needs; empty if that is not clear."""
     first = subject(clause)
@@ -266,9 +283,13 @@ def _complete(clause: Tokens, joint: str, part: Tokens) -> list[Tokens]:
     head, rest = others[0], others[1:]
     heads, others_heads = ([_rank(each) for each in group] for group in (adjuncts, rest))
     if part[-1].key in _COPULAS or (part[-1].kind == "negation" and part[-2].key in _COPULAS):
-        plain = tuple(token for token in verbs if token.kind != "negation")
-        is_copular = plain[:1] != () and plain[0].key in _COPULAS and not adjuncts
+        # Without the `not` of `is not steel`, but with that of `closed`, which is read as `not open`.
+        plain = tuple(token for token in verbs if token.kind != "negation" or token.text.lower() not in lexicon.NEGATIONS)
+        is_denied_twice = part[-1].kind == "negation" and any(token.kind == "negation" for token in plain)
+        is_copular = plain[:1] != () and plain[0].key in _COPULAS and not adjuncts and not is_denied_twice
         return [(*part, *plain[1:])] if is_copular and joint != "" else []
+    if any(token.kind == "negation" for token in core):
+        return []  # `it does not open at 8 but at 9`
     if joint.endswith("but") and part[0].kind == "negation" and part[1].key not in _PLACING and verbs[0].key in _COPULAS and not adjuncts:
         return [(*first, verbs[0], *part)]
     if not head and len(rest) == len(adjuncts) and (heads == others_heads or len(rest) > 1):
@@ -302,14 +323,9 @@ def _is_name(tokens: Tokens) -> bool:
 
 def _universal(tokens: Tokens) -> Iterator[Tokens]:
     """`Each room has a balcony` as `rooms have a balcony`."""
-    if tokens and tokens[0].key in ("each", "every", "all", "any") and not _is_limited(tokens):
+    is_plain = len(tokens) > 1 and tokens[1].kind in ("word", "name") and not lexicon.is_contrast(tokens[1].text.lower())
+    if is_plain and tokens[0].key in ("each", "every", "all", "any") and not _is_limited(tokens):
         yield tokens[1:]
-
-
-def _measured(tokens: Tokens) -> Iterator[Tokens]:
-    """`The tank holds 60 litres of diesel` as `the tank holds 60 litres`."""
-    if len(tokens) > 3 and tokens[-2].key == "of" and tokens[-3].value and tokens[-3].value.unit and tokens[-1].kind == "word":
-        yield tokens[:-2]
 
 
 def _moved(tokens: Tokens) -> Tokens:
@@ -319,11 +335,10 @@ def _moved(tokens: Tokens) -> Tokens:
 
 
 def _fronted(tokens: Tokens) -> Iterator[Tokens]:
-    """`On Sundays the shop is closed` as `the shop is closed on Sundays`; without a comma, one or two words are tried."""
-    if tokens and tokens[0].key in PREPOSITIONS and all(token.kind != "mark" for token in tokens[:4]):
-        for end in (2, 3):
-            if subject(tokens[end:]) and not any(map(is_verb, tokens[:end])):
-                yield (*tokens[end:], *tokens[:end])
+    """`On Sundays the shop is closed` as `the shop is closed on Sundays`, for a part of two words without a comma."""
+    if tokens and tokens[0].key in PREPOSITIONS and all(token.kind != "mark" for token in tokens[:3]):
+        if subject(tokens[2:]) and not is_verb(tokens[1]):
+            yield (*tokens[2:], *tokens[:2])
 
 
 def _leading_part(tokens: Tokens) -> int:
@@ -363,10 +378,13 @@ def split_clauses(tokens: Tokens) -> list[list[Tokens]]:
     joined = _parts(tokens)
     head = joined[0][1] if joined else ()
     is_command = head != () and is_bare(head[0])
-    if _is_limited(tokens) or len(joined) < 2 or not (is_command or has_verb(head)):
+    if _is_limited(tokens) or len(joined) < 2 or not (is_command or has_verb(head)) or _governs_more(head):
         return []
     first = subject(head) if head[0].key not in (*PREPOSITIONS, "there") else ()
-    helper = [token for token in head[len(first) :][:1] if token.key in _COPULAS]
+    auxiliaries = takewhile(lambda token: token.kind in ("modal", "negation") or token.key in _COPULAS, head[len(first) :])
+    helper = list(auxiliaries)
+    if any(token.kind == "negation" for token in helper):
+        helper = []
     clauses: list[list[Tokens]] = []
     for joint, part in joined:
         is_aside = joint == "," and part[0].key.endswith(("+ed", "+ing"))  # `…, given enough time`
@@ -378,15 +396,26 @@ def split_clauses(tokens: Tokens) -> list[list[Tokens]]:
         if is_predicate and not first:
             return []
         if is_predicate and not is_aside:
-            clauses.append([(*first, *(helper if part[0].key.endswith("+ed") else ()), *part)])
+            needs_helper = part[0].key.endswith("+ed") or (lexicon.is_bare(part[0].text.lower()) and any(token.kind == "modal" for token in helper))
+            clauses.append([(*first, *(helper if needs_helper else ()), *part)])
         elif not clauses or (is_clause and not is_aside):
             clauses.append(_complete(clauses[-1][-1], joint, part)[:1] or [part] if clauses else [part])
+            first, helper = (first, helper) if part is head else (subject(part), [])
         else:
             whole = (*clauses[-1][-1], Token("and", "and", "function"), *part)
             clauses[-1] = [*clauses[-1], whole] if _is_free(joint, part) else [whole]
     # `Adults pay 9 euros and children pay 4 euros on weekends`: both may pay it on weekends, unless a comma parts them.
     places = [sum(token.key in _PLACING for token in versions[-1]) for versions in clauses]
     return [] if places and places[-1] > min(places) and joined[-1][0] in ("and", "but") else clauses
+
+
+def _governs_more(head: Tokens) -> bool:
+    """Whether a word in the first clause may govern the next one, too: `ordered to pay`, `guests who book`, `could close`."""
+    verbs = [i for i, token in enumerate(head) if i and is_verb(token)]
+    is_infinitive = any(head[i - 1].key == "to" for i in verbs)
+    is_relative = any(token.key in ("who", "which", "that", "whose") for token in head)
+    is_reduced = len(verbs) > 1 and head[verbs[0]].key.endswith("+ed") and not is_verb(head[verbs[0] - 1])
+    return head[0].kind == "negation" or is_infinitive or is_relative or is_reduced
 
 
 _INCLUDING = lexicon.verb_key("including")

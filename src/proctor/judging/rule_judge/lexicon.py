@@ -19,7 +19,7 @@ PREPOSITIONS, CONDITIONS, RELATIONS = (_KINDS[name] for name in ("prepositions",
 ATTRIBUTIONS, SPLITTERS, LINKS = (_KINDS[name] for name in ("attributions", "splitters", "links"))
 LIMITS, PERIODS, SYMMETRIC = (_KINDS[name] for name in ("limits", "periods", "symmetric"))
 ABBREVIATIONS = _KINDS["abbreviations"]
-VAGUE = _KINDS["vague"]
+VAGUE, HEADINGS = _KINDS["vague"], _KINDS["headings"]
 FUNCTION_WORDS = ARTICLES | HARMLESS | NEGATIONS | PRONOUNS | PREPOSITIONS | CONDITIONS | RELATIONS | _KINDS["function"]
 """Words without content."""
 MODALS: dict[str, int] = _TABLES["ranks"]["modals"]
@@ -86,7 +86,7 @@ def _canonical(base: str) -> str:
 
 COST = stem("cost")
 """The key of `costs`, and of `is` before an amount of money."""
-VERBS = frozenset(map(stem, _KINDS["verbs"]))
+VERBS, CUSTOMER_VERBS, TIMES = (frozenset(map(stem, _KINDS[name])) for name in ("verbs", "customer_verbs", "times"))
 _FORMS = [{*group, *map(verb_key, group)} for group in ALTERNATIVES]
 _EXCLUSIVE = frozenset((one, other) for group in _FORMS for one in group for other in group if one != other)
 

@@ -26,6 +26,8 @@ from proctor.judging.rule_judge.clauses import (
     events,
     forms,
     is_bare,
+    is_framed,
+    is_past_event,
     is_fragment,
     is_verb,
     list_items,
@@ -82,7 +84,9 @@ def read_grounds(passages: tuple[str, ...], claims: tuple[str, ...] = (), known:
     names = names_in([*passages, *claims])
     split = [split_passage(passage) for passage in passages]
     prose = [statement for _, texts in split for text in texts for statement in split_statements(text)]
-    prose += [f"{one} {other}" for one, other in pairwise(prose) if one.endswith(";")]
+    pairs = [f"{one} {other}" for one, other in pairwise(prose) if one.endswith(";")]
+    framed = {other for one, other in pairwise(prose) if one.endswith(";") and is_framed(read(one))}
+    prose = [*(text for text in prose if text not in framed), *pairs]
     texts = [(text, read(text, names)) for text in prose if not text.rstrip(" \"'”)").endswith("?")]
     rows = read_rows([record for records, _ in split for record in records], names)
     money = {value.unit for text in (*passages, *known) for value in find_values(text)} & MONEY
@@ -112,6 +116,8 @@ def _with_items(statements: Sequence[Tokens], verdicts: list[Verdict], grounds: 
     cells = [cell for row in grounds.rows for cell in row.cells if any(token.key == "," for token in cell.value)]
     lists = [each for each in lists if each[1]] + [(cell.quote, [*map(without_marks, parts(cell.value))]) for cell in cells]
     fragments = [tokens for tokens in statements if is_fragment(tokens)]
+    if lists and _EXTRA.search(lists[0][0]):
+        return verdicts
     if len(lists) != 1 or len(fragments) < 2 or any(token.kind == "negation" for token in grounds.asked):
         return verdicts
     quote, items = lists[0]
@@ -121,6 +127,10 @@ def _with_items(statements: Sequence[Tokens], verdicts: list[Verdict], grounds: 
         found if verdict == OPEN and is_fragment(tokens) and _keys(without_marks(tokens)) in keys else verdict
         for tokens, verdict in zip(statements, verdicts, strict=True)
     ]
+
+
+_EXTRA = re.compile(r"\b(?:separate(?:ly)?|extras?|optional|prohibited|excluded|without|other)\b", re.IGNORECASE)
+"""Words of a list of what does not belong to something."""
 
 
 def _in_order(statements: Sequence[Tokens], verdicts: list[Verdict], sources: Sequence[Source]) -> list[Verdict]:
@@ -142,7 +152,8 @@ def _judge_pronoun(text: str, tokens: Tokens, grounds: Grounds, verdict: Verdict
     """
     if verdict and verdict.answer != "supported":
         return OPEN
-    if topic := _topic(grounds.sources):
+    topic = _topic(grounds.sources)
+    if topic and (not grounds.asked or any(_can_mean(grounds.asked, source) for source in grounds.sources)):
         return _judge(text, (*topic, *tokens[1:]), grounds)
     # Not if two sentences with other subjects can be meant: `it costs 5 euros`.
     said = next((token for token in tokens[1:] if token.kind == "word" or token.key == lexicon.COST), tokens[0])
@@ -177,7 +188,9 @@ def _topic(sources: Sequence[Source]) -> Tokens:
 
 
 def _judge(text: str, tokens: Tokens, grounds: Grounds) -> Verdict:
-    quotes = [*(source.text for source in grounds.sources), *(cell.quote for row in grounds.rows for cell in row.cells)]
+    if _REPLY.match(text) and not _restates(tokens, grounds.asked):
+        return Verdict("cannot tell", "the yes or no may be about something else")
+    quotes = [source.text for source in grounds.sources]
     is_english = lexicon.is_english(text)
     bare = _bare(text if is_english else _REPLY.sub("", text))
     if copy := next((quote for quote in quotes if _bare(quote) == bare), None):
@@ -191,8 +204,16 @@ def _judge(text: str, tokens: Tokens, grounds: Grounds) -> Verdict:
     return whole
 
 
-_REPLY = re.compile(r"^\W*(?:oui|non|no|si|sí|sì|ja|nein|nee|não|sim)\s?[,.!:;]\s*", re.IGNORECASE)
-"""Yes and no in other languages, before a copy."""
+def _restates(tokens: Tokens, asked: Tokens) -> bool:
+    """Whether a statement after `yes` or `no` has at least half of the question's words: it is what was asked about."""
+    words = [token for token in asked if token.kind in ("word", "name", "id", "number", "date")]
+    known = {part for token in tokens for part in token.key.split()}
+    named = [token for token in words if any(map(partial(matches, token), tokens)) or {*token.key.split()} & known]
+    return 2 * len(named) >= len(words)
+
+
+_REPLY = re.compile(r"^\W*(?:yes|oui|non|no|si|sí|sì|ja|nein|nee|não|sim)\s?[,.!:;]\s*", re.IGNORECASE)
+"""Yes and no, also in other languages."""
 
 
 def _bare(text: str) -> str:
@@ -213,8 +234,7 @@ def _judge_tokens(tokens: Tokens, grounds: Grounds) -> Verdict:
         _compare(claim, statement, source, grounds.sources)
         for source in grounds.sources
         for statement in (*source.statements, *_asked(source.statements, grounds.asked))
-        for form in forms(tokens)
-        for claim in (form, *_resolved(form, grounds.sources))
+        for claim in forms(tokens)
     ]
     ranked = [each for answer in ("supported", "contradicted") for each in found if each.answer == answer]
     ranked = ranked or [each for each in [_judge_order(tokens, grounds.sources)] if each != OPEN]
@@ -229,7 +249,8 @@ def _judge_order(tokens: Tokens, sources: Sequence[Source]) -> Verdict:
         found = events(without_heading(source.tokens))
         if found and claimed:
             is_same, is_swapped = (all(map(_is_event, claimed, pair)) for pair in (found, found[::-1]))
-            if is_same != is_swapped:
+            is_loose = any(token.kind in ("modal", "negation") for event in found for token in event)
+            if is_same != is_swapped and not (is_swapped and is_loose):
                 reason = f"the passages say “{source.text}”"
                 return Verdict("supported", reason) if is_same else Verdict("contradicted", f"the order is another one; {reason}")
     return OPEN
@@ -237,30 +258,6 @@ def _judge_order(tokens: Tokens, sources: Sequence[Source]) -> Verdict:
 
 def _is_event(claim: Tokens, source: Tokens) -> bool:
     return len(claim) == len(source) and all(map(matches, claim, source))
-
-
-def _resolved(claim: Tokens, sources: Sequence[Source]) -> Iterator[Tokens]:
-    """The claim with the full name of its subject: `the ride` is `the bus ride` if the passages have no other ride.
-
-    Also without the passages' topic as an object, which instructions leave out: `do not use Nasolin at night`.
-    """
-    topic = next((token for source in sources for token in source.tokens if token.kind == "name"), None)
-    place = next((i for i, token in enumerate(claim) if i > 1 and topic and token.key == topic.key), 0)
-    if place and claim[0].key == "you" and claim[place - 1].kind == "word":
-        yield claim[:place] + claim[place + 1 :]
-    if len(claim) < 2 or claim[0].kind != "word" or claim[0].article not in ("the", "this") or not is_verb(claim[1]):
-        return
-    names = set()
-    for source in sources:
-        for place, token in enumerate(source.tokens):
-            if matches(claim[0], token):
-                start = place
-                while start and source.tokens[start - 1].kind in ("word", "name") and not source.tokens[start].article and not is_verb(source.tokens[start - 1]):
-                    start -= 1
-                names.add(source.tokens[start : place + 1])
-    name = next(iter(names), ())
-    if len(names) == 1 and len(name) > 1 and not any(lexicon.is_contrast(token.text.lower()) for token in name[:-1]):
-        yield (*name, *claim[1:])
 
 
 def _asked(statements: Sequence[Tokens], asked: Tokens) -> Iterator[Tokens]:
@@ -273,12 +270,17 @@ def _asked(statements: Sequence[Tokens], asked: Tokens) -> Iterator[Tokens]:
 
 
 def _is_echo(part: Tokens, asked: Tokens) -> bool:
-    """Whether the question has all words and values of a part."""
-    words = [token for token in part if token.is_content and token.kind != "relation"]
-    named = [token for token in words if any(matches(token, each) for each in asked)]
+    """Whether the question has all words and values of a part, and its preposition: `on Sundays`, `to reset the device`.
+
+    Not of a condition: `unless you park overnight` is not what somebody asks who parks overnight.
+    """
+    words = [token for token in part if token.is_content]
+    is_doubtful = any(token.kind in ("negation", "condition") for token in (*part, *asked))
+    is_same = all(any(matches(token, each) for each in asked) for token in (part[0], *words))
     # `How do I reset it?` - `To reset the device, hold the button.`
-    is_purpose = part[0].key == "to" and named[:1] == words[:1] and any(each.key in lexicon.PRONOUNS for each in asked)
-    return bool(words) and (len(named) == len(words) or is_purpose)
+    ends = asked[-1:] != () and asked[-1].key in (*lexicon.PRONOUNS, "them")
+    is_purpose = part[0].key == "to" and ends and words != [] and any(matches(words[0], each) for each in asked)
+    return words != [] and not is_doubtful and part[0].kind == "function" and (is_same or is_purpose)
 
 
 def _judge_strange_value(claim: Tokens, grounds: Grounds) -> Verdict:
@@ -411,7 +413,10 @@ def _compare(claim: Tokens, statement: Tokens, source: Source, sources: Sequence
     if len(claim) != len(statement):
         reason = _negation(claim, statement)
     elif not differences:
-        return Verdict("supported", f"the passages say “{source.text}”")
+        # What happened on 3 May happened in May; what is closed on 3 May is not closed in May.
+        is_coarse = any(ours.kind == "date" and ours.key != theirs.key for ours, theirs in zip(claim, statement, strict=True))
+        is_proven = not is_coarse or is_past_event(statement)
+        return Verdict("supported", f"the passages say “{source.text}”") if is_proven else OPEN
     elif len(differences) == 1:
         ours, theirs = differences[0]
         # Holland may be the Netherlands, unless the passages have both.
@@ -430,6 +435,8 @@ def _is_mentioned(token: Token, sources: Sequence[Source]) -> bool:
 def _negation(claim: Tokens, source: Tokens) -> str:
     """What makes the claim deny the source or say more, if that is one negation, or a `may` that it leaves out."""
     shorter, longer = sorted((claim, source), key=len)
+    if any(token.kind == "quantifier" and 0 < lexicon.QUANTIFIERS[token.key] < 6 for token in source):
+        return ""  # some have it, some do not
     for place, extra in enumerate(longer if len(longer) == len(shorter) + 1 else ()):
         is_hedge = longer is source and extra.key in ("may", "might", "could") and extra.kind == "modal"
         if extra.kind != "negation" and not is_hedge:
@@ -466,7 +473,7 @@ def _are_exchanged(claim: Tokens, source: Tokens, differences: Sequence[tuple[To
     if any(token.key in _MUTUAL for token in source) or Counter(map(_key, claim)) != Counter(map(_key, source)):
         return False
     for index, pivot in enumerate(source):
-        has_roles = is_verb(pivot) and pivot.kind != "modal" and pivot.key.partition("+")[0] not in lexicon.SYMMETRIC
+        has_roles = is_verb(pivot) and pivot.kind != "modal" and pivot.key.partition("+")[0] not in lexicon.SYMMETRIC and pivot.text.lower() not in lexicon.SYMMETRIC
         before, after = source[:index], source[index + 1 :]
         is_contrast = pivot.kind == "negation" and len(differences) == 2 and before[-1:] == claim[index + 1 : index + 2]
         if is_contrast and after[:1] == claim[index - 1 : index] and not is_verb(after[0]):

@@ -43,7 +43,7 @@ _KINDS = (
     ("a measure", r"how (?:long|fast)", {"time", "calendar", "length", "speed"}),
     ("an amount", r"what .{0,40}\b(?:allowance|limit|size|weight|height|length|temperature|age|number)", {"number"}),
     ("a time", r"when|what (?:year|date|day|time|month)|what .{0,40}\b(?:hours|deadline|date)",
-     {"date", "clock", "time"}),
+     {"date", "clock"}),
     ("a name", r"who", {"name"}),
 )  # fmt: skip
 """What a question asks for, how it asks, and the kinds, dimensions or words that answer it; the first that fits."""
@@ -122,10 +122,16 @@ def _kinds_of(said: Tokens, place: int) -> set[str]:
 
 def _other_id(asked: Tokens, said: Tokens) -> str:
     """The identifier that the statement is about instead of that of the question; empty if there is none."""
+    if any(token.text.lower() in _COMPARING for token in asked):
+        return ""
     ids, others = (_ids(tokens) for tokens in (asked, said))
     shapes = {re.sub(r"\d+", "0", key) for key in ids}  # `a-17` and `a-18` have one
     same = ids.keys() & others.keys()
     return next((text for key, text in others.items() if not same and re.sub(r"\d+", "0", key) in shapes), "")
+
+
+_COMPARING = frozenset("which instead after before replace replaces than other another besides".split())
+"""Words of a question whose answer is about something else than what it names."""
 
 
 def _ids(tokens: Tokens) -> dict[str, str]:
