@@ -12,6 +12,7 @@ import re
 from collections.abc import Sequence
 from itertools import groupby
 
+from proctor.judging.rule_judge import lexicon
 from proctor.judging.rule_judge.claims import declines, makes_claim, split_statements, without_courtesy
 from proctor.judging.rule_judge.clauses import has_verb
 from proctor.judging.rule_judge.lexicon import FUNCTION_WORDS, stem
@@ -87,6 +88,8 @@ def _compare(question: str, way: str, statements: Sequence[str]) -> Verdict:
     if not content or all(token.key in asked for token in content):
         return OPEN
     for statement in statements:
+        if any(lexicon.excludes(token.key, word) for token in read(statement, names) for word in asked):
+            return OPEN  # `It closed in 1990` does not say when it opened
         is_doubtful, was_doubtful = (_DOUBTS.search(fold(text).replace("'", "")) for text in (statement, way))
         is_longer = re.search(r"\b(?:and|,)\s", way) and re.search(rf"\w,\s+(?:and\s+)?{re.escape(way)}", statement)
         if is_longer:  # `A, B and C` is more than `B and C`
@@ -110,13 +113,22 @@ def _words(text: str, names: frozenset[str]) -> list[Token]:
 
 def _contains(words: Sequence[Token], expected: Sequence[Token]) -> bool:
     """Whether the words have all that is expected in one place, in its order."""
-    runs = (words[start : start + len(expected)] for start in range(len(words) - len(expected) + 1))
-    return any(all(matches(theirs, ours) for ours, theirs in zip(run, expected, strict=True)) for run in runs)
+    size = len(expected)
+    for start in range(len(words) - size + 1):
+        around = [*words[max(start - 1, 0) : start], *words[start + size : start + size + 1]]
+        # `New York` is not York, but `Marie Curie` is Curie.
+        is_other = expected[0].text[:1].isupper() and any(token.key in _PARTS_OF_NAMES for token in around)
+        if all(map(matches, words[start : start + size], expected)) and not is_other:
+            return True
+    return False
+
+
+_PARTS_OF_NAMES = frozenset(map(stem, "new old west east north south papua junior brother sister husband wife son daughter".split()))
 
 
 _DOUBTS = re.compile(
     r"\b(?:not|no|never|nobody|neither|nor|without|\w+nt|cannot|or|may|might|could|perhaps|possibly|unless|except|unlike"
-    r"|instead|rather|before|after|although|despite|formerly|rumou?red|claim(?:s|ed)?)\b",
+    r"|instead|rather|before|after|near|than|more|less|longer|shorter|north|south|east|west|although|despite|formerly|rumou?red|claim(?:s|ed)?)\b",
     re.IGNORECASE,
 )
 """Words with which a statement that has the reference may not give it as the answer."""

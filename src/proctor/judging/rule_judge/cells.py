@@ -26,7 +26,7 @@ _STATES = frozenset("status state condition availability stage".split())
 _PRICES = frozenset(map(lexicon.stem, "payment price cost total amount fee".split()))
 """Labels that `costs` stands for."""
 _PRICE = lexicon.stem("price")
-_LIGHT = frozenset(map(lexicon.stem, "take last weigh measure amount come total equal reach stand produce need get include contain".split())) | {
+_LIGHT = frozenset(map(lexicon.stem, "take last weigh measure amount come equal reach stand produce need get include contain".split())) | {
     COST,
     "be",
     "was",
@@ -132,6 +132,8 @@ def cell_claims(claim: Tokens, rows: Sequence[Row], asked: Tokens, money: str) -
             return found
     elif (named := _named_row(asked, rows)) and (found := _claims_in(claim, named[0].cells, money)):
         return found
+    elif not named and any(row.names for row in rows) and any(token.kind in ("id", "number") for token in asked):
+        return []  # the question is about another record
     return _claims_in(claim, unique, money)  # if no other record has that label, the name may be missing
 
 
@@ -207,7 +209,8 @@ def _names(token: Token, word: Token, cell: Cell) -> bool:
     if token.key == COST and word.key != COST:
         return False
     one, other = token.key.partition("+")[0], word.key.partition("+")[0]
-    is_form = cell.value in _BOOLEANS.values() and len(other) > 3 and one.startswith(other)  # `auto`, `automatically`
+    is_adverb = token.text.endswith("ly") and len(other) > 3 and one.startswith(other)  # `auto`, `automatically`
+    is_form = is_adverb and cell.value in _BOOLEANS.values()
     return _same_word(token, word) or one == other or lexicon.is_same_measure(one, other) or is_form
 
 

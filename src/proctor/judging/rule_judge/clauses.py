@@ -120,7 +120,7 @@ def _addressed(tokens: Tokens) -> Tokens:
     """`DVDs may be kept for 7 days` as `you can keep DVDs for 7 days`, and `keep it cool` as `you should keep cool`."""
     first = tokens[1:] if tokens[:1] and tokens[0].kind == "negation" else tokens
     if first and is_bare(first[0]) and not any(map(is_verb, first[1:2])):
-        return _without_object((_YOU, Token("should", "should", "modal"), *tokens))
+        return _without_object((_YOU, Token("", "should", "modal"), *tokens))
     place = next((i for i in range(1, len(tokens) - 1) if tokens[i].kind == "modal"), 0)
     if not place:
         return ()
@@ -158,6 +158,8 @@ def stated(tokens: Tokens) -> list[Tokens]:
     if comma and not has_verb(tokens[:comma]):  # `In May, A opened and B closed`: B may have closed at another time
         first_clause = split_clauses(tokens[comma + 1 :])[:1]
         clauses = [[(*tokens[: comma + 1], *version) for version in versions] for versions in first_clause]
+    elif is_framed(tokens) and not comma:  # `On Sundays the shop is closed but the café is open`
+        clauses = clauses[:1]
     others = [part for way in (_completed, _universal) for part in way(tokens)]
     texts = (tokens, *others, *(version for versions in clauses for version in versions))
     found = [form for text in texts for form in forms(text)]
@@ -183,7 +185,8 @@ def without_heading(tokens: Tokens) -> Tokens:
     """`Rules of the library: books may be kept for 28 days` as `books may be kept for 28 days`; not `Members: …`."""
     place = next((i for i, token in enumerate(tokens) if token.key == ":"), 0)
     heading, rest = tokens[:place], tokens[place + 1 :]
-    is_heading = any(token.text.lower() in lexicon.HEADINGS for token in heading) and not _is_limited(heading)
+    is_plain = not _is_limited(heading) and not any(lexicon.is_contrast(token.text.lower()) for token in heading)
+    is_heading = is_plain and any(token.text.lower() in lexicon.HEADINGS for token in heading)
     return rest if is_heading and rest and (has_verb(rest) or is_bare(rest[0])) else tokens
 
 
@@ -277,19 +280,18 @@ def _complete(clause: Tokens, joint: str, part: Tokens) -> list[Tokens]:
     """The part of a sentence with the words of the clause before it that it needs; empty if that is not clear."""
     first = subject(clause)
     core, adjuncts = split_adjuncts(clause)
-    if not first or core[: len(first)] != first:
-        return []
+    is_denied = any(token.kind == "negation" or token.text.lower() in lexicon.COMPLEMENTS for token in core)
+    is_ellipsis = part[-1].key in _COPULAS or (part[-1].kind == "negation" and part[-2:-1] and part[-2].key in _COPULAS)
+    if not first or core[: len(first)] != first or (is_denied and not is_ellipsis):
+        return []  # `it does not open at 8 but at 9`
     verbs, others = core[len(first) :], split_parts(part)
     head, rest = others[0], others[1:]
     heads, others_heads = ([_rank(each) for each in group] for group in (adjuncts, rest))
-    if part[-1].key in _COPULAS or (part[-1].kind == "negation" and part[-2].key in _COPULAS):
-        # Without the `not` of `is not steel`, but with that of `closed`, which is read as `not open`.
-        plain = tuple(token for token in verbs if token.kind != "negation" or token.text.lower() not in lexicon.NEGATIONS)
-        is_denied_twice = part[-1].kind == "negation" and any(token.kind == "negation" for token in plain)
-        is_copular = plain[:1] != () and plain[0].key in _COPULAS and not adjuncts and not is_denied_twice
-        return [(*part, *plain[1:])] if is_copular and joint != "" else []
-    if any(token.kind == "negation" for token in core):
-        return []  # `it does not open at 8 but at 9`
+    if is_ellipsis:
+        plain = tuple(token for token in verbs if token.kind != "negation")
+        # `closed` is read as `not open`, so that it is not clear what `the other is` and `the other is not` mean.
+        is_clear = plain[:1] != () and not any(token.text.lower() in lexicon.COMPLEMENTS for token in verbs)
+        return [(*part, *plain[1:])] if is_clear and plain[0].key in _COPULAS and not adjuncts else []
     if joint.endswith("but") and part[0].kind == "negation" and part[1].key not in _PLACING and verbs[0].key in _COPULAS and not adjuncts:
         return [(*first, verbs[0], *part)]
     if not head and len(rest) == len(adjuncts) and (heads == others_heads or len(rest) > 1):
@@ -383,8 +385,7 @@ def split_clauses(tokens: Tokens) -> list[list[Tokens]]:
     first = subject(head) if head[0].key not in (*PREPOSITIONS, "there") else ()
     auxiliaries = takewhile(lambda token: token.kind in ("modal", "negation") or token.key in _COPULAS, head[len(first) :])
     helper = list(auxiliaries)
-    if any(token.kind == "negation" for token in helper):
-        helper = []
+    is_denied = any(token.kind == "negation" for token in helper)
     clauses: list[list[Tokens]] = []
     for joint, part in joined:
         is_aside = joint == "," and part[0].key.endswith(("+ed", "+ing"))  # `…, given enough time`
@@ -396,14 +397,20 @@ def split_clauses(tokens: Tokens) -> list[list[Tokens]]:
         if is_predicate and not first:
             return []
         if is_predicate and not is_aside:
-            needs_helper = part[0].key.endswith("+ed") or (lexicon.is_bare(part[0].text.lower()) and any(token.kind == "modal" for token in helper))
+            is_participle = part[0].key.endswith("+ed")
+            if (is_denied and (is_participle or lexicon.is_bare(part[0].text.lower()))) or (is_participle and has_verb(part)):
+                return []  # `must not drink and drive`, `orders placed online and paid by card ship free`
+            needs_helper = is_participle or (lexicon.is_bare(part[0].text.lower()) and any(token.kind == "modal" for token in helper))
             clauses.append([(*first, *(helper if needs_helper else ()), *part)])
         elif not clauses or (is_clause and not is_aside):
             clauses.append(_complete(clauses[-1][-1], joint, part)[:1] or [part] if clauses else [part])
             first, helper = (first, helper) if part is head else (subject(part), [])
         else:
-            whole = (*clauses[-1][-1], Token("and", "and", "function"), *part)
-            clauses[-1] = [*clauses[-1], whole] if _is_free(joint, part) else [whole]
+            before = clauses[-1][-1]
+            whole = (*before, Token("and", "and", "function"), *part)
+            # `10 euros and a fee`, `red and white` are one thing.
+            is_sum = before[-1].kind in ("number", "period") or lexicon.excludes(before[-1].key, part[-1].key)
+            clauses[-1] = [*clauses[-1], whole] if _is_free(joint, part) and not is_sum else [whole]
     # `Adults pay 9 euros and children pay 4 euros on weekends`: both may pay it on weekends, unless a comma parts them.
     places = [sum(token.key in _PLACING for token in versions[-1]) for versions in clauses]
     return [] if places and places[-1] > min(places) and joined[-1][0] in ("and", "but") else clauses
@@ -412,7 +419,7 @@ def split_clauses(tokens: Tokens) -> list[list[Tokens]]:
 def _governs_more(head: Tokens) -> bool:
     """Whether a word in the first clause may govern the next one, too: `ordered to pay`, `guests who book`, `could close`."""
     verbs = [i for i, token in enumerate(head) if i and is_verb(token)]
-    is_infinitive = any(head[i - 1].key == "to" for i in verbs)
+    is_infinitive = any(one.key == "to" and other.kind == "word" and not other.article for one, other in pairwise(head))
     is_relative = any(token.key in ("who", "which", "that", "whose") for token in head)
     is_reduced = len(verbs) > 1 and head[verbs[0]].key.endswith("+ed") and not is_verb(head[verbs[0] - 1])
     return head[0].kind == "negation" or is_infinitive or is_relative or is_reduced

@@ -188,7 +188,7 @@ def _topic(sources: Sequence[Source]) -> Tokens:
 
 
 def _judge(text: str, tokens: Tokens, grounds: Grounds) -> Verdict:
-    if _REPLY.match(text) and not _restates(tokens, grounds.asked):
+    if _ENGLISH_REPLY.match(text) and grounds.asked and not _fits_reply(text, tokens, grounds.asked):
         return Verdict("cannot tell", "the yes or no may be about something else")
     quotes = [source.text for source in grounds.sources]
     is_english = lexicon.is_english(text)
@@ -204,16 +204,22 @@ def _judge(text: str, tokens: Tokens, grounds: Grounds) -> Verdict:
     return whole
 
 
-def _restates(tokens: Tokens, asked: Tokens) -> bool:
-    """Whether a statement after `yes` or `no` has at least half of the question's words: it is what was asked about."""
+def _fits_reply(text: str, tokens: Tokens, asked: Tokens) -> bool:
+    """Whether a statement after `yes` or `no` is about what was asked, and says the same (or the opposite)."""
     words = [token for token in asked if token.kind in ("word", "name", "id", "number", "date")]
     known = {part for token in tokens for part in token.key.split()}
     named = [token for token in words if any(map(partial(matches, token), tokens)) or {*token.key.split()} & known]
-    return 2 * len(named) >= len(words)
+    is_same = len({sum(token.kind == "negation" for token in each) % 2 for each in (tokens, asked)}) == 1
+    is_yes = bool(_YES.match(text))
+    if len(named) == len(words) and words:
+        return is_same == is_yes
+    return 2 * len(named) >= len(words) and (is_same or not is_yes)
 
 
-_REPLY = re.compile(r"^\W*(?:yes|oui|non|no|si|sí|sì|ja|nein|nee|não|sim)\s?[,.!:;]\s*", re.IGNORECASE)
-"""Yes and no, also in other languages."""
+_YES = re.compile(r"^\W*(?:yes|yeah|yep|sure|of course|certainly|absolutely)\b", re.IGNORECASE)
+_ENGLISH_REPLY = re.compile(rf"{_YES.pattern}|^\W*(?:no|unfortunately not|i'm afraid not|sadly not)\s?[,.!:;]", re.IGNORECASE)
+_REPLY = re.compile(r"^\W*(?:oui|non|no|si|sí|sì|ja|nein|nee|não|sim)\s?[,.!:;]\s*", re.IGNORECASE)
+"""Yes and no in other languages, before a copy."""
 
 
 def _bare(text: str) -> str:
@@ -503,7 +509,10 @@ def _are_values_exchanged(claim: Tokens, source: Tokens, differences: Sequence[t
     if len(differences) != 2 or any(token.value is None for pair in differences for token in pair):
         return False
     (ours, theirs), (others, their_others) = differences
-    between = source[source.index(theirs) + 1 : source.index(their_others)]
+    first, second = source.index(theirs), source.index(their_others)
+    if first and matches(source[first - 1], source[second - 1]):
+        return False  # `line 4 and line 7`
+    between = source[first + 1 : second]
     is_apart = any(token.kind in ("word", "name") for token in between)
     return is_apart and excludes(ours, theirs) and matches(ours, their_others) and matches(others, theirs)
 
@@ -512,5 +521,5 @@ def _key(token: Token) -> str:
     return token.key
 
 
-_MUTUAL = ("with", "against", "between", "like", "and")
+_MUTUAL = ("with", "against", "between", "like", "and", "near", "opposite", "beside", "along", "next")
 """Words that may join two equals: `Anna dances with Ben`."""

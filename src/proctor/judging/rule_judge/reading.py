@@ -62,7 +62,7 @@ def excludes(claim: Token, source: Token) -> bool:
         return True
     if claim.kind == source.kind == "name":
         return set(claim.key.split()).isdisjoint(source.key.split())
-    if claim.kind == source.kind == "modal":
+    if claim.kind == source.kind == "modal" and source.text:  # that of a command has no text
         return lexicon.MODALS[claim.key] > lexicon.MODALS[source.key]
     if claim.kind == source.kind == "quantifier":
         share, other = lexicon.QUANTIFIERS[claim.key], lexicon.QUANTIFIERS[source.key]

@@ -81,7 +81,9 @@ def _relevance(question: str, text: str, names: frozenset[str], *, may_be_short:
         return Relevance("cannot tell", "it declines to answer")
     if not makes_claim(text):
         is_reply = re.match(r"\W*(?:yes|no|yeah|yep|nope)\b", text, re.IGNORECASE)
-        return OPEN if is_reply else Relevance("courtesy", "it is a courtesy")
+        # `That's right.` and `I am an assistant.` may be the answer.
+        is_remark = any(map(str.isalnum, without_courtesy(text))) and not text.rstrip(" \"'*)”").endswith((":", "?"))
+        return OPEN if is_reply or is_remark else Relevance("courtesy", "it is a courtesy")
     asked, said = read(question, names), without_marks(read(without_courtesy(text), names))
     if other := _other_id(asked, said):
         return Relevance("irrelevant", f"it is about “{other}”")
