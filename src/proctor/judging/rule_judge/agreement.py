@@ -14,7 +14,7 @@ from itertools import groupby
 
 from proctor.judging.rule_judge import lexicon
 from proctor.judging.rule_judge.claims import declines, makes_claim, split_statements, without_courtesy
-from proctor.judging.rule_judge.clauses import has_verb
+from proctor.judging.rule_judge.grammar import has_verb
 from proctor.judging.rule_judge.lexicon import FUNCTION_WORDS, stem
 from proctor.judging.rule_judge.proof import Verdict, judge_claims
 from proctor.judging.rule_judge.reading import Token, fold, matches, names_in, read
@@ -123,7 +123,9 @@ def _contains(words: Sequence[Token], expected: Sequence[Token]) -> bool:
     return False
 
 
-_PARTS_OF_NAMES = frozenset(map(stem, "new old west east north south papua junior brother sister husband wife son daughter".split()))
+_PARTS_OF_NAMES = frozenset(
+    map(stem, "new old west east north south papua junior brother sister husband wife son daughter".split())
+)
 
 
 _DOUBTS = re.compile(

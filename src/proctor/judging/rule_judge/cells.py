@@ -13,7 +13,6 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import groupby
 
 from proctor.judging.rule_judge import lexicon
 from proctor.judging.rule_judge.lexicon import COST, PREPOSITIONS, UNITS
@@ -26,7 +25,9 @@ _STATES = frozenset("status state condition availability stage".split())
 _PRICES = frozenset(map(lexicon.stem, "payment price cost total amount fee".split()))
 """Labels that `costs` stands for."""
 _PRICE = lexicon.stem("price")
-_LIGHT = frozenset(map(lexicon.stem, "take last weigh measure amount come equal reach stand produce need get include contain".split())) | {
+_LIGHT = frozenset(
+    map(lexicon.stem, "take last weigh measure amount come equal reach stand produce need get include contain".split())
+) | {
     COST,
     "be",
     "was",

@@ -19,7 +19,7 @@ PREPOSITIONS, CONDITIONS, RELATIONS = (_KINDS[name] for name in ("prepositions",
 ATTRIBUTIONS, SPLITTERS, LINKS = (_KINDS[name] for name in ("attributions", "splitters", "links"))
 LIMITS, PERIODS, SYMMETRIC = (_KINDS[name] for name in ("limits", "periods", "symmetric"))
 ABBREVIATIONS = _KINDS["abbreviations"]
-VAGUE, HEADINGS = _KINDS["vague"], _KINDS["headings"]
+HEADINGS = _KINDS["headings"]
 FUNCTION_WORDS = ARTICLES | HARMLESS | NEGATIONS | PRONOUNS | PREPOSITIONS | CONDITIONS | RELATIONS | _KINDS["function"]
 """Words without content."""
 MODALS: dict[str, int] = _TABLES["ranks"]["modals"]

@@ -4,13 +4,12 @@ Every sentence of the passages is written in the few ways that state the same (`
 with each of them token by token, in order, since order carries the roles: who did what to whom, cause and effect,
 condition and consequence. It is supported if all tokens match. It is contradicted if all match but one, which fills
 the same slot with something incompatible (another amount, name or status), one negation, or two fillers that changed
-places. What sentences leave open is judged by the cell of a table that the claim names (`cells.py`), and by a value
-that the passages have nowhere. Everything else is left open: shared words prove nothing.
+places. What sentences leave open is judged by the cell of a table that the claim names (`cells.py`). Everything else is
+left open: shared words prove nothing.
 """
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -24,26 +23,28 @@ from proctor.judging.rule_judge.cells import Cell, Row, cell_claims, read_rows
 from proctor.judging.rule_judge.claims import split_statements, without_courtesy
 from proctor.judging.rule_judge.clauses import (
     events,
-    forms,
-    is_bare,
-    is_framed,
-    is_past_event,
-    is_fragment,
-    is_verb,
     list_items,
-    parts,
     shortest,
-    split_adjuncts,
     split_clauses,
     stated,
-    subject,
     without_heading,
+)
+from proctor.judging.rule_judge.forms import forms
+from proctor.judging.rule_judge.grammar import (
+    is_bare,
+    is_fragment,
+    is_framed,
+    is_past_event,
+    is_verb,
+    parts,
+    split_adjuncts,
+    subject,
     without_marks,
 )
 from proctor.judging.rule_judge.lexicon import PREPOSITIONS
 from proctor.judging.rule_judge.reading import Token, Tokens, excludes, matches, names_in, read
 from proctor.judging.rule_judge.records import split_passage
-from proctor.judging.rule_judge.values import MONEY, Value, conflicts, find_values
+from proctor.judging.rule_judge.values import MONEY, find_values
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,16 @@ class Verdict:
 
     answer: Literal["supported", "contradicted", "cannot tell"]
     reason: str
+    quote: str = ""
+    """The sentence or the cell that decides it."""
+
+
+def proven_by(quote: str) -> Verdict:
+    return Verdict("supported", f"the passages say “{quote}”", quote)
+
+
+def refuted_by(quote: str, difference: str) -> Verdict:
+    return Verdict("contradicted", f"{difference}; the passages say “{quote}”", quote)
 
 
 OPEN = Verdict("cannot tell", "no rule proves or refutes it from the passages")
@@ -114,7 +125,8 @@ def _with_items(statements: Sequence[Tokens], verdicts: list[Verdict], grounds: 
     """The verdicts, with items of an answer's list that stand in the only list of the passages."""
     lists = [(source.text, list_items(source.tokens)) for source in grounds.sources]
     cells = [cell for row in grounds.rows for cell in row.cells if any(token.key == "," for token in cell.value)]
-    lists = [each for each in lists if each[1]] + [(cell.quote, [*map(without_marks, parts(cell.value))]) for cell in cells]
+    lists += [(cell.quote, [without_marks(part) for part in parts(cell.value)]) for cell in cells]
+    lists = [each for each in lists if each[1]]
     fragments = [tokens for tokens in statements if is_fragment(tokens)]
     if lists and _EXTRA.search(lists[0][0]):
         return verdicts
@@ -122,9 +134,10 @@ def _with_items(statements: Sequence[Tokens], verdicts: list[Verdict], grounds: 
         return verdicts
     quote, items = lists[0]
     keys = [_keys(item) for item in items]
-    found = Verdict("supported", f"the passages say “{quote}”")
     return [
-        found if verdict == OPEN and is_fragment(tokens) and _keys(without_marks(tokens)) in keys else verdict
+        proven_by(quote)
+        if verdict == OPEN and is_fragment(tokens) and _keys(without_marks(tokens)) in keys
+        else verdict
         for tokens, verdict in zip(statements, verdicts, strict=True)
     ]
 
@@ -137,8 +150,7 @@ def _in_order(statements: Sequence[Tokens], verdicts: list[Verdict], sources: Se
     """The verdicts, left open if the steps of an instruction stand in another order than in the passages."""
     steps = [i for i, tokens in enumerate(statements) if tokens and is_bare(tokens[0])]
     texts = [source.text for source in sources]
-    places = [next((n for n, text in enumerate(texts) if text in verdicts[i].reason), -1) for i in steps]
-    places = [place for place in places if place >= 0]
+    places = [texts.index(verdicts[i].quote) for i in steps if verdicts[i].quote in texts]
     if places == sorted(places):
         return verdicts
     reason = "the passages have the steps in another order"
@@ -148,13 +160,10 @@ def _in_order(statements: Sequence[Tokens], verdicts: list[Verdict], sources: Se
 def _judge_pronoun(text: str, tokens: Tokens, grounds: Grounds, verdict: Verdict | None) -> Verdict:
     """Judge a claim that starts with a pronoun, given the verdict on the claim before.
 
-    It is the passages' only subject, or the subject of the sentence that says the same, if the question can mean it.
+    It is the subject of the only sentence that says the same, if the question can mean it.
     """
     if verdict and verdict.answer != "supported":
         return OPEN
-    topic = _topic(grounds.sources)
-    if topic and (not grounds.asked or any(_can_mean(grounds.asked, source) for source in grounds.sources)):
-        return _judge(text, (*topic, *tokens[1:]), grounds)
     # Not if two sentences with other subjects can be meant: `it costs 5 euros`.
     said = next((token for token in tokens[1:] if token.kind == "word" or token.key == lexicon.COST), tokens[0])
     meant = [each for each in grounds.sources if any(map(partial(matches, said), each.tokens))]
@@ -164,8 +173,7 @@ def _judge_pronoun(text: str, tokens: Tokens, grounds: Grounds, verdict: Verdict
         decided = [each for each in found if each != OPEN]
         if decided and len({each.answer for each in decided}) == 1:
             return decided[0]
-    same = _judge(text, tokens, grounds)  # the passages may use the same pronoun
-    return same if same != OPEN else _judge_strange_value(tokens[1:], grounds)
+    return _judge(text, tokens, grounds)  # the passages may use the same pronoun
 
 
 def _can_mean(asked: Tokens, source: Source) -> bool:
@@ -177,16 +185,6 @@ def _can_mean(asked: Tokens, source: Source) -> bool:
     return bool(asked) and (is_open or (bool(words) and len(named) == len(words)))
 
 
-def _topic(sources: Sequence[Source]) -> Tokens:
-    """The subject of the passages if they have only one; a pronoun only if they name none."""
-    if any(not subject(source.tokens) for source in sources):  # a sentence without a known verb has one, too
-        return ()
-    subjects = {subject(source.tokens) for source in sources}
-    pronouns = {each[:1] for each in subjects if each[0].key in lexicon.PRONOUNS}
-    candidates = {each for each in subjects if each[0].key not in lexicon.PRONOUNS} or pronouns
-    return next(iter(candidates)) if len(candidates) == 1 else ()
-
-
 def _judge(text: str, tokens: Tokens, grounds: Grounds) -> Verdict:
     if _ENGLISH_REPLY.match(text) and grounds.asked and not _fits_reply(text, tokens, grounds.asked):
         return Verdict("cannot tell", "the yes or no may be about something else")
@@ -194,7 +192,7 @@ def _judge(text: str, tokens: Tokens, grounds: Grounds) -> Verdict:
     is_english = lexicon.is_english(text)
     bare = _bare(text if is_english else _REPLY.sub("", text))
     if copy := next((quote for quote in quotes if _bare(quote) == bare), None):
-        return Verdict("supported", f"the passages say “{copy}”")
+        return proven_by(copy)
     if not is_english:
         return Verdict("cannot tell", "the rules are for English")
     whole = _judge_tokens(tokens, grounds)
@@ -217,7 +215,9 @@ def _fits_reply(text: str, tokens: Tokens, asked: Tokens) -> bool:
 
 
 _YES = re.compile(r"^\W*(?:yes|yeah|yep|sure|of course|certainly|absolutely)\b", re.IGNORECASE)
-_ENGLISH_REPLY = re.compile(rf"{_YES.pattern}|^\W*(?:no|unfortunately not|i'm afraid not|sadly not)\s?[,.!:;]", re.IGNORECASE)
+_ENGLISH_REPLY = re.compile(
+    rf"{_YES.pattern}|^\W*(?:no|unfortunately not|i'm afraid not|sadly not)\s?[,.!:;]", re.IGNORECASE
+)
 _REPLY = re.compile(r"^\W*(?:oui|non|no|si|sí|sì|ja|nein|nee|não|sim)\s?[,.!:;]\s*", re.IGNORECASE)
 """Yes and no in other languages, before a copy."""
 
@@ -244,8 +244,7 @@ def _judge_tokens(tokens: Tokens, grounds: Grounds) -> Verdict:
     ]
     ranked = [each for answer in ("supported", "contradicted") for each in found if each.answer == answer]
     ranked = ranked or [each for each in [_judge_order(tokens, grounds.sources)] if each != OPEN]
-    data = ranked[0] if ranked else _judge_data(tokens, grounds)
-    return _judge_strange_value(without_marks(tokens), grounds) if data == OPEN else data
+    return ranked[0] if ranked else _judge_data(tokens, grounds)
 
 
 def _judge_order(tokens: Tokens, sources: Sequence[Source]) -> Verdict:
@@ -257,8 +256,7 @@ def _judge_order(tokens: Tokens, sources: Sequence[Source]) -> Verdict:
             is_same, is_swapped = (all(map(_is_event, claimed, pair)) for pair in (found, found[::-1]))
             is_loose = any(token.kind in ("modal", "negation") for event in found for token in event)
             if is_same != is_swapped and not (is_swapped and is_loose):
-                reason = f"the passages say “{source.text}”"
-                return Verdict("supported", reason) if is_same else Verdict("contradicted", f"the order is another one; {reason}")
+                return proven_by(source.text) if is_same else refuted_by(source.text, "the order is another one")
     return OPEN
 
 
@@ -276,7 +274,7 @@ def _asked(statements: Sequence[Tokens], asked: Tokens) -> Iterator[Tokens]:
 
 
 def _is_echo(part: Tokens, asked: Tokens) -> bool:
-    """Whether the question has all words and values of a part, and its preposition: `on Sundays`, `to reset the device`.
+    """Whether the question has all words and values of a part, and its preposition: `on Sundays`.
 
     Not of a condition: `unless you park overnight` is not what somebody asks who parks overnight.
     """
@@ -287,83 +285,6 @@ def _is_echo(part: Tokens, asked: Tokens) -> bool:
     ends = asked[-1:] != () and asked[-1].key in (*lexicon.PRONOUNS, "them")
     is_purpose = part[0].key == "to" and ends and words != [] and any(matches(words[0], each) for each in asked)
     return words != [] and not is_doubtful and part[0].kind == "function" and (is_same or is_purpose)
-
-
-def _judge_strange_value(claim: Tokens, grounds: Grounds) -> Verdict:
-    """Refute a claim by a sentence that has all of its words, in order, but another value in the place of one.
-
-    Here the sentence may say more, such as a condition: if the claimed value is in none of the passages, nor in the
-    question, and is not computed from others, nothing can make the claim true.
-    """
-    tokens = [token for source in grounds.sources for token in source.tokens]
-    tokens += [token for row in grounds.rows for cell in row.cells for token in cell.value]
-    known = [token.value for token in (*tokens, *grounds.asked) if token.value]
-    strange = [place for place, token in enumerate(claim) if token.value and not _is_known(token.value, known)]
-    if len(strange) != 1 or sum(token.is_content for token in claim) < 3:
-        return OPEN
-    for source in grounds.sources:
-        if theirs := _value_in_place(claim, strange[0], without_marks(source.tokens)):
-            reason = f"it says “{claim[strange[0]].text}” instead of “{theirs.text}”"
-            return Verdict("contradicted", f"{reason}; the passages say “{source.text}”")
-    return OPEN
-
-
-def _is_known(value: Value, known: Sequence[Value]) -> bool:
-    """Whether a value may be one of the known ones, or a sum, difference, product or quotient of two of them."""
-    if any(value.kind == each.kind and (not conflicts(value, each) or _is_notation(value, each)) for each in known):
-        return True
-    bases = {each.base for each in known if each.kind == "number"}
-    if len(bases) > _MOST_OPERANDS:
-        return True
-    results = (
-        result
-        for one in bases
-        for other in bases
-        for result in (one + other, one - other, one * other, one * other / 100, one / other if other else 0.0)
-    )
-    return value.kind == "number" and any(math.isclose(value.base, result) for result in results)
-
-
-_MOST_OPERANDS = 100
-"""With more numbers, almost any other can be computed from two of them."""
-
-
-def _is_notation(one: Value, other: Value) -> bool:
-    """Whether two numbers may be one with other separators: `1.491 m` are 1491 m in German."""
-    digits, others = (re.sub(r"\D", "", each.text) for each in (one, other))
-    return (
-        digits == others
-        and one.unit == other.unit
-        and one.size == other.size
-        and bool(re.search(r"\d[.,]\d", one.text + other.text))
-    )
-
-
-def _value_in_place(claim: Tokens, place: int, source: Tokens) -> Token | None:
-    """The one value of the source that stands where the claim has another one, among all other words of the claim."""
-    before, ours, after = claim[:place], claim[place], claim[place + 1 :]
-    if any(token.text.lower() in _FRACTIONS for token in source):
-        return None
-    for index, theirs in enumerate(source):
-        around = source[max(index - 2, 0) : index + 2]
-        is_vague = any(token.kind == "limit" or token.text.lower() in lexicon.VAGUE for token in around)
-        has_unit = ours.value is not None and (ours.value.unit != "" or ours.kind != "number")
-        is_beside = any(map(matches, after[:1], source[index + 1 :])) or (
-            has_unit and any(map(matches, before[-1:], source[max(index - 1, 0) : index]))
-        )
-        is_other = theirs.value is not None and excludes(ours, theirs) and is_beside and not is_vague
-        if is_other and _is_within(before, source[:index]) and _is_within(after, source[index + 1 :]):
-            return theirs
-    return None
-
-
-_FRACTIONS = frozenset("half third thirds quarter quarters double doubles twice percent".split())
-
-
-def _is_within(part: Tokens, tokens: Tokens) -> bool:
-    """Whether the tokens have all of the part in its order, among others."""
-    rest = iter(tokens)
-    return all(any(matches(token, each) for each in rest) for token in part)
 
 
 def _judge_data(tokens: Tokens, grounds: Grounds) -> Verdict:
@@ -387,10 +308,10 @@ def _compare_cell(said: Tokens, cell: Cell, rows: Sequence[Row]) -> Verdict:
     if len(said) == len(cell.value):
         differences = [pair for pair in zip(said, cell.value, strict=True) if not matches(*pair)]
         if not differences:
-            return Verdict("supported", f"the passages say “{cell.quote}”")
+            return proven_by(cell.quote)
         if len(differences) == 1 and excludes(*differences[0]):
             reason = f"it says “{differences[0][0].text}” instead of “{differences[0][1].text}”"
-    return Verdict("contradicted", f"{reason}; the passages say “{cell.quote}”") if reason else OPEN
+    return refuted_by(cell.quote, reason) if reason else OPEN
 
 
 def _compare_list(said: Tokens, cell: Cell, rows: Sequence[Row]) -> Verdict:
@@ -398,9 +319,9 @@ def _compare_list(said: Tokens, cell: Cell, rows: Sequence[Row]) -> Verdict:
     items, others = _items(cell.value), {item for row in rows for each in row.cells for item in _items(each.value)}
     claimed = _items(said)
     if claimed and all(item in items for item in claimed):
-        return Verdict("supported", f"the passages say “{cell.quote}”")
+        return proven_by(cell.quote)
     wrong = next((item for item in claimed if item not in items and item in others), None)
-    return Verdict("contradicted", f"“{' '.join(wrong)}” is not in “{cell.quote}”") if wrong else OPEN
+    return refuted_by(cell.quote, f"“{' '.join(wrong)}” is not in the list") if wrong else OPEN
 
 
 def _items(tokens: Tokens) -> list[tuple[str, ...]]:
@@ -420,9 +341,11 @@ def _compare(claim: Tokens, statement: Tokens, source: Source, sources: Sequence
         reason = _negation(claim, statement)
     elif not differences:
         # What happened on 3 May happened in May; what is closed on 3 May is not closed in May.
-        is_coarse = any(ours.kind == "date" and ours.key != theirs.key for ours, theirs in zip(claim, statement, strict=True))
+        is_coarse = any(
+            ours.kind == "date" and ours.key != theirs.key for ours, theirs in zip(claim, statement, strict=True)
+        )
         is_proven = not is_coarse or is_past_event(statement)
-        return Verdict("supported", f"the passages say “{source.text}”") if is_proven else OPEN
+        return proven_by(source.text) if is_proven else OPEN
     elif len(differences) == 1:
         ours, theirs = differences[0]
         # Holland may be the Netherlands, unless the passages have both.
@@ -431,7 +354,7 @@ def _compare(claim: Tokens, statement: Tokens, source: Source, sources: Sequence
             reason = f"it says “{ours.text}” instead of “{theirs.text}”"
     elif _are_exchanged(claim, statement, differences):
         reason = "the roles are exchanged"
-    return Verdict("contradicted", f"{reason}; the passages say “{source.text}”") if reason else OPEN
+    return refuted_by(source.text, reason) if reason else OPEN
 
 
 def _is_mentioned(token: Token, sources: Sequence[Source]) -> bool:
@@ -463,7 +386,9 @@ def _is_elsewhere(token: Token, claim: Tokens, source: Source, sources: Sequence
     """
     others = [each for each in claim if each.is_content and each != token]
     for each in sources:
-        clauses = shortest(each.statements) if token.value else [v[-1] for v in split_clauses(each.tokens)] or [each.tokens]
+        clauses = (
+            shortest(each.statements) if token.value else [v[-1] for v in split_clauses(each.tokens)] or [each.tokens]
+        )
         for clause in clauses:
             shared = sum(any(matches(other, word) for word in clause) for other in others)
             is_near = shared == len(others) if each is source and token.value else 2 * shared > len(others)
@@ -479,12 +404,17 @@ def _are_exchanged(claim: Tokens, source: Tokens, differences: Sequence[tuple[To
     if any(token.key in _MUTUAL for token in source) or Counter(map(_key, claim)) != Counter(map(_key, source)):
         return False
     for index, pivot in enumerate(source):
-        has_roles = is_verb(pivot) and pivot.kind != "modal" and pivot.key.partition("+")[0] not in lexicon.SYMMETRIC and pivot.text.lower() not in lexicon.SYMMETRIC
+        has_roles = (
+            is_verb(pivot)
+            and pivot.kind != "modal"
+            and pivot.key.partition("+")[0] not in lexicon.SYMMETRIC
+            and pivot.text.lower() not in lexicon.SYMMETRIC
+        )
         before, after = source[:index], source[index + 1 :]
         is_contrast = pivot.kind == "negation" and len(differences) == 2 and before[-1:] == claim[index + 1 : index + 2]
         if is_contrast and after[:1] == claim[index - 1 : index] and not is_verb(after[0]):
             return True  # `the storm, not the flood`
-        is_direction = pivot.key in ("to", "into", "onto", "on") and len(differences) == 2 and 1 < index
+        is_direction = pivot.key in ("to", "into", "onto", "on") and len(differences) == 2 and index > 1
         if is_direction and before[-1] == claim[index + 1] and after[0] == claim[index - 1] and not after[0].value:
             return True  # `add the acid to the water`
         if not (pivot.kind == "relation" or has_roles):

@@ -84,7 +84,8 @@ def fold(text: str) -> str:
 
 _SPELLINGS = (
     (r"^\W*(?:yes|yeah|yep)\b[\s,.!:;-]+(?:(?:and|but|so)\s)?", ""),
-    (r"^\W*(?:no|not yet|unfortunately not|sadly not|i'm afraid not|well|oh|correct|right|exactly|indeed)\s?[,.!:;-]+\s*", ""),
+    (r"^\W*(?:no|not yet|unfortunately not|sadly not|i'm afraid not)\s?[,.!:;-]+\s*", ""),
+    (r"^\W*(?:well|oh|correct|right|exactly|indeed)\s?[,.!:;-]+\s*", ""),
     (r"^\W*i(?:'d say| think)(?: that)?\s", ""),
     (r"^\W*well\s(?=(?:the|a|an|it|they|he|she|in|on|by)\b)", ""),
     (r"^\W*\d+(?:\.\d+)+\.?\s+(?=(?-i:[A-Z][a-z]))", ""),  # `7.2 The customer may …`

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from proctor.judging.rule_judge import lexicon
 from proctor.judging.rule_judge.claims import PAIR, split_statements
-from proctor.judging.rule_judge.clauses import has_finite_verb, has_verb, is_bare
+from proctor.judging.rule_judge.grammar import has_finite_verb, has_verb, is_bare
 from proctor.judging.rule_judge.reading import fold, read
 from proctor.judging.rule_judge.values import find_values
 
@@ -56,9 +55,12 @@ def split_passage(passage: str) -> tuple[list[Record], list[str]]:
         elif kind == "csv" and len(lines) > 1 and not re.search(r"\d", lines[0]):
             records += _table(lines, ",")
         elif kind == "column":  # `TOTAL EUR     10.36`
-            records.append(Record((), tuple(tuple(re.split(r"\s{2,}", line.strip())) for line in lines)))
+            columns = [re.split(r"\s{2,}", line.strip()) for line in lines]
+            records.append(Record((), tuple((label, value) for label, value in columns)))
         elif kind == "pair":
-            plain = [re.sub(r"^\s*[-•*]\s|\*|(?<=\d)\s+#(?= )", "", line) for line in lines]  # `TIMEOUT = 10  # seconds`
+            plain = [
+                re.sub(r"^\s*[-•*]\s|\*|(?<=\d)\s+#(?= )", "", line) for line in lines
+            ]  # `TIMEOUT = 10  # seconds`
             pairs = [line.replace(" = ", ": ", 1).partition(":") for line in plain]
             fields = tuple((label.strip(), value.strip()) for label, _, value in pairs)
             records.append(Record(_names(*fields[0]) if len(fields) > 1 else (), fields))

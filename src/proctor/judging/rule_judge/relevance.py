@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import Literal
 
 from proctor.judging.rule_judge.claims import declines, makes_claim, without_courtesy
-from proctor.judging.rule_judge.clauses import is_verb, without_marks
+from proctor.judging.rule_judge.grammar import is_verb, without_marks
 from proctor.judging.rule_judge.lexicon import FUNCTION_WORDS, PREPOSITIONS, PRONOUNS, is_english, stem
 from proctor.judging.rule_judge.reading import Token, Tokens, matches, names_in, read
 from proctor.judging.rule_judge.values import MONEY
@@ -140,7 +140,7 @@ def _ids(tokens: Tokens) -> dict[str, str]:
     """Identifiers by their keys: `A-17`, and numbers after the same noun, such as `order 55812`."""
     found = {token.key: token.text for token in tokens if token.kind == "id"}
     for before, token in pairwise(tokens):
-        if before.kind == "word" and token.kind == "number" and not token.value.unit and token.text.isdigit():
+        if before.kind == "word" and token.kind == "number" and token.text.isdigit():
             found[f"{before.key} {token.text}"] = f"{before.text} {token.text}"
     return found
 
