@@ -29,7 +29,14 @@ DEVICES = """Device list:
 - Garage door: closed, battery low"""
 STAFF = '{"name": "Anna", "role": "nurse", "manager": "Tom", "city": "Ulm"}'
 
+DISHES = "Dish | contains | traces\nCurry | peanuts, fish | soya\nRisotto | milk, celery | none"
+RECEIPT = "Oat milk          4.38\nTOTAL EUR        10.36\nCash             20.00"
+
 SUPPORTED = [
+    (DISHES, "The risotto contains celery."),
+    (DISHES, "The curry contains peanuts and fish."),
+    (RECEIPT, "The total was 10.36 EUR."),
+    ('{"order_id": "ZN-20871", "status": "in_transit"}', "Order ZN-20871 is in transit."),
     (ENERGY, "In 2022, solar produced 155 GWh."),
     (ENERGY, "Imports were 80 GWh in 2021."),
     (LINES, "Line 12 takes 48 minutes from Harbour to University."),
@@ -49,6 +56,8 @@ SUPPORTED = [
     (STAFF, "Tom is Anna's manager."),
 ]
 CONTRADICTED = [
+    (DISHES, "The curry contains celery."),
+    (RECEIPT, "The total was 20.00 EUR."),
     (ENERGY, "Imports were 75 GWh in 2021."),
     (ENERGY, "In 2022, wind produced 155 GWh."),
     (LINES, "Line 12 takes 20 minutes from Harbour to University."),
@@ -61,7 +70,6 @@ CONTRADICTED = [
     (HOTEL, "A double room costs 66 euros."),
     (HOTEL, "A double room costs $88."),
     (DEVICES, "The front door is locked."),
-    (DEVICES, "The heating is at 21 °C, and the target is 19.5 °C."),
 ]
 OPEN = [
     (ENERGY, "Solar grew by 15 GWh in 2022."),

@@ -92,23 +92,6 @@ OPEN = [
 ]
 
 
-IDENTITIES = [
-    ("Nickelback is a Canadian rock band formed in 1995 in Alberta.", "Nickelback is a Canadian rock band."),
-    ("The Owl is a German film by Ann Lee, starring Ben Roth.", "The Owl is a German film."),
-    ("Ann Lee (2 May 1950 – 3 June 1999) was a singer and actor.", "Ann Lee was a singer and actor."),
-    ("Ann Lee (born 1950), better known as Ivy, is a painter, poet and singer.", "Ann Lee is a painter."),
-    (
-        "Shinty, also called camanachd, is the national sport of the Highlands.",
-        "Shinty is the national sport of the Highlands.",
-    ),
-    ("A kiln is a furnace that turns clay into bricks.", "A kiln is a furnace."),
-    ("Ann Lee, a nurse, is a poet who lives in Bern.", "Ann Lee is a poet."),
-    ("In May, the museum was closed and the park was open.", "In May, the museum was closed."),
-    ("Is the lift open? No, the lift is closed.", "The lift is closed."),
-    ('{"order_id": "X-9", "status": "late"}', "Order X-9 is late."),
-    ("The museum is closed.", "Well the museum is closed."),
-]
-"""What explains a noun may be left out."""
 NO_IDENTITIES = [
     ("The Po is the longest river in Italy.", "The Po is the longest river."),
     ("The hall is a market on Mondays.", "The hall is a market."),
@@ -170,13 +153,24 @@ MISLEADING = [
 
 
 FREER_FORMS = [
-    ("The library lends books for four weeks.", "Books are lent for 4 weeks."),
-    ("Norda, which makes pumps, is bankrupt.", "Norda makes pumps."),
-    ("Norda, which makes pumps, is bankrupt.", "Norda is bankrupt."),
+    (
+        "Breakfast is served until 10:00 on weekdays and until 11:00 at weekends.",
+        "At weekends breakfast is served until 11:00.",
+    ),
+    ("Books may be kept for 28 days, DVDs and games for 7 days.", "You can keep DVDs for 7 days."),
+    ("Receipts need not be enclosed.", "No, receipts don't need to be enclosed."),
+    ("The base is not dishwasher-safe; the filter is.", "The filter is dishwasher-safe, but the base isn't."),
+    ("Adults pay 9 euros, children 4 euros.", "Children pay 4 euros."),
+    ("Do not use it for more than 7 days.", "You should not use it for more than 7 days."),
+    ("Keep below 25 °C.", "Keep it below 25 °C."),
+    (
+        "The captain was sent off in the 70th minute for a second yellow card.",
+        "The captain was sent off for a second yellow card in the 70th minute.",
+    ),
+    ("The warranty does not cover water damage.", "Water damage isn't covered by the warranty."),
+    ("Aurora laptop: 32 GB RAM, 1 TB SSD. Weight 1.19 kg.", "The Aurora weighs 1.19 kg."),
+    ("Aurora laptop: 32 GB RAM, 1 TB SSD. No card reader.", "It comes with 32 GB of RAM."),
     ("The board sued Norda, whose lawyer is Ann Lee.", "The board sued Norda, whose lawyer is Ann Lee."),
-    ("The hotel has 120 rooms, of which 30 have a balcony.", "30 of the 120 rooms have a balcony."),
-    ("The vaccine protects against mumps, but not against flu.", "The vaccine does not protect against flu."),
-    ("Dogs are welcome in the garden but not in the bar.", "Dogs are not welcome in the bar."),
     ("The deposit is Fr. 50.", "The deposit is 50 francs."),
     ("The plot has 500 m².", "The plot has 500 square metres."),
     ("The flight takes half an hour.", "The flight takes 30 minutes."),
@@ -186,16 +180,29 @@ FREER_FORMS = [
 ]
 REFUTED = [
     (
+        "Breakfast is served until 10:00 on weekdays and until 11:00 at weekends.",
+        "At weekends breakfast is served until 10:00.",
+    ),
+    ("Books may be kept for 28 days, DVDs and games for 7 days.", "You can keep DVDs for 28 days."),
+    ("Receipts need not be enclosed.", "Receipts must be enclosed."),
+    ("Seat reservations are recommended but not compulsory.", "Seat reservations are compulsory."),
+    ("You may trade only if one of your ships is in a port.", "You may trade only if all of your ships are in a port."),
+    (
+        "Books can be renewed unless another reader has reserved them.",
+        "Books can be renewed if another reader has reserved them.",
+    ),
+    ("Sow them in March, 2 cm deep, and plant them out after the last frost.", "Plant them out before the last frost."),
+    ("Hold the button for at least 10 seconds.", "Hold down the button for less than 10 seconds."),
+    ("Aurora laptop: 32 GB RAM, 1 TB SSD. Weight 1.19 kg.", "The Aurora weighs 1.91 kg."),
+    ("Aurora laptop: 32 GB RAM, 1 TB SSD. No card reader.", "The Aurora has a card reader."),
+    (
         "In Dakar, Captain Ruiz handed command to officer Adeyemi.",
         "In Dakar, officer Adeyemi handed command to Captain Ruiz.",
     ),
     ("The storm, not the flood, closed the road.", "The flood, not the storm, closed the road."),
     ("The class has 12 girls and 14 boys.", "The class has 14 girls and 12 boys."),
-    ("The hotel has 120 rooms, of which 30 have a balcony.", "All of the rooms have a balcony."),
-    ("The vaccine protects against mumps, but not against flu.", "The vaccine protects against flu."),
     ("The pump may fail in winter.", "The pump fails in winter."),
     ("Ill cats must not be vaccinated.", "Ill cats can be vaccinated."),
-    ("Members pay 10 euros on weekdays.", "Members pay 12 euros."),
     ("The shop is open until 8 pm on Mondays and until 6 pm on Fridays.", "The shop is open until 9 pm on Mondays."),
     ("The excess is 100 euros per claim.", "The excess is 100 euros per year."),
 ]
@@ -256,6 +263,32 @@ def test_a_clause_with_a_condition_a_hedge_or_a_scope_proves_nothing_without_it(
 @pytest.mark.parametrize(("passage", "claim"), NOT_REFUTED)
 def test_a_value_that_follows_from_others_or_lies_in_a_range_does_not_fail(passage: str, claim: str) -> None:
     assert answer(claim, passage) != "contradicted"
+
+
+def test_items_of_a_list_are_in_the_list_of_the_passages() -> None:
+    box = "Package includes: drone, remote control, 2 batteries, charger. Carrying case sold separately."
+    found = [each.answer for each in judge_claims(["Drone", "2 batteries", "Carrying case"], [box], ["What is in it?"])]
+    assert found == ["supported", "supported", "cannot tell"]
+
+
+def test_steps_in_another_order_are_left_open() -> None:
+    steps = "1. Unplug the device. 2. Remove the filter. 3. Rinse the filter."
+    right, wrong = ["Unplug the device", "Remove the filter"], ["Remove the filter", "Unplug the device"]
+    assert [each.answer for each in judge_claims(right, [steps])] == ["supported"] * 2
+    assert [each.answer for each in judge_claims(wrong, [steps])] == ["cannot tell"] * 2
+
+
+@pytest.mark.parametrize(
+    ("question", "claim", "verdict"),
+    [
+        ("Is parking free?", "Yes, parking is free.", "supported"),
+        ("Is parking free?", "No, parking is free.", "cannot tell"),
+        ("Is parking expensive?", "No, parking is free.", "supported"),
+        ("My battery failed. Is that under warranty?", "Yes, parking is free.", "cannot tell"),
+    ],
+)
+def test_a_yes_or_no_that_does_not_fit_its_sentence_is_left_open(question: str, claim: str, verdict: str) -> None:
+    assert judge_claims([claim], ["Parking is free."], [question])[0].answer == verdict
 
 
 def test_a_pronoun_is_the_thing_whose_sentence_says_the_same_if_the_question_can_mean_it() -> None:
@@ -341,7 +374,7 @@ def test_the_period_in_a_heading_belongs_to_the_value() -> None:
     assert answer("Solo is $9 per year.", table) == "contradicted"
 
 
-@pytest.mark.parametrize(("passage", "claim"), [*SUPPORTED, *IDENTITIES])
+@pytest.mark.parametrize(("passage", "claim"), SUPPORTED)
 def test_what_a_passage_states_is_supported(passage: str, claim: str) -> None:
     assert answer(claim, passage) == "supported"
 

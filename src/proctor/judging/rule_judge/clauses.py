@@ -9,7 +9,6 @@ clauses (`in winter, …`, `guests who …`, `ordered to …`), none of them is 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import chain, pairwise, takewhile
 
 from proctor.judging.rule_judge import lexicon
@@ -44,8 +43,7 @@ def stated(tokens: Tokens) -> list[Tokens]:
         clauses = [[(*tokens[: comma + 1], *version) for version in versions] for versions in first_clause]
     elif is_framed(tokens) and not comma:  # `On Sundays the shop is closed but the café is open`
         clauses = clauses[:1]
-    others = [part for way in (_completed, _universal) for part in way(tokens)]
-    texts = (tokens, *others, *(version for versions in clauses for version in versions))
+    texts = (tokens, *_completed(tokens), *(version for versions in clauses for version in versions))
     found = [form for text in texts for form in forms(text)]
     return list(dict.fromkeys(each for form in found for each in (form, *_without_time(form))))
 
@@ -56,15 +54,6 @@ def _without_time(tokens: Tokens) -> Iterator[Tokens]:
         for index, (one, other) in enumerate(pairwise(tokens)):
             if one.key == "at" and other.kind in ("date", "clock"):
                 yield tokens[:index] + tokens[index + 2 :]
-
-
-def _universal(tokens: Tokens) -> Iterator[Tokens]:
-    """`Each room has a balcony` as `rooms have a balcony`."""
-    is_plain = (
-        len(tokens) > 1 and tokens[1].kind in ("word", "name") and not lexicon.is_contrast(tokens[1].text.lower())
-    )
-    if is_plain and tokens[0].key in ("each", "every", "all", "any") and not is_limited(tokens):
-        yield tokens[1:]
 
 
 def shortest(statements: Sequence[Tokens]) -> list[Tokens]:
@@ -256,15 +245,6 @@ def _is_name(tokens: Tokens) -> bool:
     return bool(tokens) and all(token.kind in ("word", "name") and not token.key.endswith("+ed") for token in tokens)
 
 
-def without_heading(tokens: Tokens) -> Tokens:
-    """`Rules of the library: books may be kept for 28 days` as `books may be kept for 28 days`; not `Members: …`."""
-    place = next((i for i, token in enumerate(tokens) if token.key == ":"), 0)
-    heading, rest = tokens[:place], tokens[place + 1 :]
-    is_plain = not is_limited(heading) and not any(lexicon.is_contrast(token.text.lower()) for token in heading)
-    is_heading = is_plain and any(token.text.lower() in lexicon.HEADINGS for token in heading)
-    return rest if is_heading and rest and (has_verb(rest) or is_bare(rest[0])) else tokens
-
-
 def list_items(tokens: Tokens) -> list[Tokens]:
     """The items of `The box includes: a drone, two batteries and a charger`."""
     place = next((i for i, token in enumerate(tokens) if token.key == ":"), 0)
@@ -273,29 +253,3 @@ def list_items(tokens: Tokens) -> list[Tokens]:
         return []
     items = parts(rest)
     return items if len(items) > 1 else []
-
-
-def events(tokens: Tokens) -> tuple[Tokens, Tokens] | None:
-    """What comes first and what comes after it: `drain it, then fill it`, `drain it before you fill it`."""
-    for place, token in enumerate(tokens):
-        rest = tokens[place + 1 :]
-        is_clause = (
-            bool(rest)
-            and rest[0].value is None
-            and (has_verb(rest) or is_bare(rest[0]) or rest[0].key.endswith("+ing"))
-        )
-        if token.key in ("before", "after", "then") and is_clause:
-            comma = next((i for i, each in enumerate(rest) if each.key == ","), len(rest))
-            one, other = (tokens[:place], rest) if place else (rest[comma + 1 :], rest[:comma])
-            pair = (other, one) if token.key == "after" else (one, other)
-            first, second = (_event(each) for each in pair)
-            return (first, second) if first and second else None
-    return None
-
-
-def _event(tokens: Tokens) -> Tokens:
-    words = [token for token in tokens if token.kind != "mark" and token.key not in _SEQUENCE]
-    return tuple(replace(token, key=token.key.partition("+")[0]) for token in words)
-
-
-_SEQUENCE = frozenset("first then and you it them finally afterwards".split())

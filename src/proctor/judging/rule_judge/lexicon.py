@@ -19,7 +19,6 @@ PREPOSITIONS, CONDITIONS, RELATIONS = (_KINDS[name] for name in ("prepositions",
 ATTRIBUTIONS, SPLITTERS, LINKS = (_KINDS[name] for name in ("attributions", "splitters", "links"))
 LIMITS, PERIODS, SYMMETRIC = (_KINDS[name] for name in ("limits", "periods", "symmetric"))
 ABBREVIATIONS = _KINDS["abbreviations"]
-HEADINGS = _KINDS["headings"]
 FUNCTION_WORDS = ARTICLES | HARMLESS | NEGATIONS | PRONOUNS | PREPOSITIONS | CONDITIONS | RELATIONS | _KINDS["function"]
 """Words without content."""
 MODALS: dict[str, int] = _TABLES["ranks"]["modals"]
@@ -104,11 +103,6 @@ _MEASURES = [{stem(word) for word in group} for group in _GROUPS["measures"]]
 def is_same_measure(one: str, other: str) -> bool:
     """Whether two stems name one measure, as `depth` and `deep` do."""
     return any({one, other} <= group for group in _MEASURES)
-
-
-def is_contrast(word: str) -> bool:
-    """Whether a word tells one thing of a kind from another: `the second room`, `the old bridge`."""
-    return any(word in group for group in ALTERNATIVES) or word in COMPLEMENTS or word in QUANTIFIERS
 
 
 def is_english(text: str) -> bool:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import pairwise
@@ -22,12 +22,10 @@ from proctor.judging.rule_judge import lexicon
 from proctor.judging.rule_judge.cells import Cell, Row, cell_claims, read_rows
 from proctor.judging.rule_judge.claims import split_statements, without_courtesy
 from proctor.judging.rule_judge.clauses import (
-    events,
     list_items,
     shortest,
     split_clauses,
     stated,
-    without_heading,
 )
 from proctor.judging.rule_judge.forms import forms
 from proctor.judging.rule_judge.grammar import (
@@ -37,7 +35,6 @@ from proctor.judging.rule_judge.grammar import (
     is_past_event,
     is_verb,
     parts,
-    split_adjuncts,
     subject,
     without_marks,
 )
@@ -102,7 +99,7 @@ def read_grounds(passages: tuple[str, ...], claims: tuple[str, ...] = (), known:
     rows = read_rows([record for records, _ in split for record in records], names)
     money = {value.unit for text in (*passages, *known) for value in find_values(text)} & MONEY
     asked = tuple(token for text in known for token in read(text, names))
-    sources = [Source(text, tokens, stated(without_heading(tokens))) for text, tokens in texts]
+    sources = [Source(text, tokens, stated(tokens)) for text, tokens in texts]
     return Grounds(sources, rows, asked, next(iter(money)) if len(money) == 1 else "")
 
 
@@ -160,17 +157,22 @@ def _in_order(statements: Sequence[Tokens], verdicts: list[Verdict], sources: Se
 def _judge_pronoun(text: str, tokens: Tokens, grounds: Grounds, verdict: Verdict | None) -> Verdict:
     """Judge a claim that starts with a pronoun, given the verdict on the claim before.
 
-    It is the subject of the only sentence that says the same, if the question can mean it.
+    It is the passages' only subject, or that of the only sentence that says the same, if the question can mean it.
     """
     if verdict and verdict.answer != "supported":
         return OPEN
+    topic = _topic(grounds.sources)
+    if topic and (not grounds.asked or any(_can_mean(grounds.asked, source) for source in grounds.sources)):
+        found = _judge_tokens((*topic, *tokens[1:]), grounds)
+        if found != OPEN:
+            return found
     # Not if two sentences with other subjects can be meant: `it costs 5 euros`.
     said = next((token for token in tokens[1:] if token.kind == "word" or token.key == lexicon.COST), tokens[0])
     meant = [each for each in grounds.sources if any(map(partial(matches, said), each.tokens))]
     subjects = {subject(statement) for source in meant for statement in source.statements} - {()}
     if len(meant) == 1 and _can_mean(grounds.asked, meant[0]):
-        found = [_judge_tokens((*each, *tokens[1:]), grounds) for each in sorted({*subjects, tokens[:1]}, key=str)]
-        decided = [each for each in found if each != OPEN]
+        ways = sorted({*subjects, tokens[:1]}, key=str)
+        decided = [each for way in ways if (each := _judge_tokens((*way, *tokens[1:]), grounds)) != OPEN]
         if decided and len({each.answer for each in decided}) == 1:
             return decided[0]
     return _judge(text, tokens, grounds)  # the passages may use the same pronoun
@@ -178,11 +180,16 @@ def _judge_pronoun(text: str, tokens: Tokens, grounds: Grounds, verdict: Verdict
 
 def _can_mean(asked: Tokens, source: Source) -> bool:
     """Whether a question can be about a sentence: it has a pronoun, or all of its words are there."""
-    words = [token for token in asked if token.kind in ("word", "name", "id", "number", "date")]
+    words, named = _named_words(asked, source.tokens)
     is_open = any(token.key in lexicon.PRONOUNS for token in asked)
-    known = {part for token in source.tokens if token.kind == "name" for part in token.key.split()}
-    named = [each for each in words if any(map(partial(matches, each), source.tokens)) or {*each.key.split()} <= known]
-    return bool(asked) and (is_open or (bool(words) and len(named) == len(words)))
+    return bool(asked) and (is_open or named == words != [])
+
+
+def _topic(sources: Sequence[Source]) -> Tokens:
+    """The subject of the passages if they have only one."""
+    subjects = {subject(source.tokens) for source in sources}
+    named = {each for each in subjects if not each or each[0].key not in lexicon.PRONOUNS}
+    return next(iter(named)) if len(named) == 1 else ()
 
 
 def _judge(text: str, tokens: Tokens, grounds: Grounds) -> Verdict:
@@ -204,14 +211,22 @@ def _judge(text: str, tokens: Tokens, grounds: Grounds) -> Verdict:
 
 def _fits_reply(text: str, tokens: Tokens, asked: Tokens) -> bool:
     """Whether a statement after `yes` or `no` is about what was asked, and says the same (or the opposite)."""
-    words = [token for token in asked if token.kind in ("word", "name", "id", "number", "date")]
-    known = {part for token in tokens for part in token.key.split()}
-    named = [token for token in words if any(map(partial(matches, token), tokens)) or {*token.key.split()} & known]
+    words, named = _named_words(asked, tokens)
     is_same = len({sum(token.kind == "negation" for token in each) % 2 for each in (tokens, asked)}) == 1
     is_yes = bool(_YES.match(text))
-    if len(named) == len(words) and words:
+    if named == words != []:
         return is_same == is_yes
     return 2 * len(named) >= len(words) and (is_same or not is_yes)
+
+
+def _named_words(asked: Tokens, tokens: Tokens) -> tuple[list[Token], list[Token]]:
+    """The content words of a question, and those that the tokens have; of a name, a part is enough."""
+    words = [token for token in asked if token.kind in ("word", "name", "id", "number", "date")]
+    parts_of_names = {part for token in tokens if token.kind == "name" for part in token.key.split()}
+    named = [
+        word for word in words if any(map(partial(matches, word), tokens)) or {*word.key.split()} <= parts_of_names
+    ]
+    return words, named
 
 
 _YES = re.compile(r"^\W*(?:yes|yeah|yep|sure|of course|certainly|absolutely)\b", re.IGNORECASE)
@@ -239,52 +254,11 @@ def _judge_tokens(tokens: Tokens, grounds: Grounds) -> Verdict:
     found = [
         _compare(claim, statement, source, grounds.sources)
         for source in grounds.sources
-        for statement in (*source.statements, *_asked(source.statements, grounds.asked))
+        for statement in source.statements
         for claim in forms(tokens)
     ]
     ranked = [each for answer in ("supported", "contradicted") for each in found if each.answer == answer]
-    ranked = ranked or [each for each in [_judge_order(tokens, grounds.sources)] if each != OPEN]
     return ranked[0] if ranked else _judge_data(tokens, grounds)
-
-
-def _judge_order(tokens: Tokens, sources: Sequence[Source]) -> Verdict:
-    """Judge a claim that one thing comes before another by a sentence about the same two."""
-    claimed = events(tokens)
-    for source in sources if claimed else ():
-        found = events(without_heading(source.tokens))
-        if found and claimed:
-            is_same, is_swapped = (all(map(_is_event, claimed, pair)) for pair in (found, found[::-1]))
-            is_loose = any(token.kind in ("modal", "negation") for event in found for token in event)
-            if is_same != is_swapped and not (is_swapped and is_loose):
-                return proven_by(source.text) if is_same else refuted_by(source.text, "the order is another one")
-    return OPEN
-
-
-def _is_event(claim: Tokens, source: Tokens) -> bool:
-    return len(claim) == len(source) and all(map(matches, claim, source))
-
-
-def _asked(statements: Sequence[Tokens], asked: Tokens) -> Iterator[Tokens]:
-    """The statements without the parts that the question has: `What does it cost on Sundays?` - `It costs 5 euros`."""
-    for statement in statements if asked else ():
-        core, adjuncts = split_adjuncts(statement)
-        left = [part for part in adjuncts if not _is_echo(part, asked)]
-        if len(left) < len(adjuncts):
-            yield (*core, *(token for part in left for token in part))
-
-
-def _is_echo(part: Tokens, asked: Tokens) -> bool:
-    """Whether the question has all words and values of a part, and its preposition: `on Sundays`.
-
-    Not of a condition: `unless you park overnight` is not what somebody asks who parks overnight.
-    """
-    words = [token for token in part if token.is_content]
-    is_doubtful = any(token.kind in ("negation", "condition") for token in (*part, *asked))
-    is_same = all(any(matches(token, each) for each in asked) for token in (part[0], *words))
-    # `How do I reset it?` - `To reset the device, hold the button.`
-    ends = asked[-1:] != () and asked[-1].key in (*lexicon.PRONOUNS, "them")
-    is_purpose = part[0].key == "to" and ends and words != [] and any(matches(words[0], each) for each in asked)
-    return words != [] and not is_doubtful and part[0].kind == "function" and (is_same or is_purpose)
 
 
 def _judge_data(tokens: Tokens, grounds: Grounds) -> Verdict:
