@@ -133,9 +133,15 @@ def cell_claims(claim: Tokens, rows: Sequence[Row], asked: Tokens, money: str) -
             return found
     elif (named := _named_row(asked, rows)) and (found := _claims_in(claim, named[0].cells, money)):
         return found
-    elif not named and any(row.names for row in rows) and any(token.kind in ("id", "number") for token in asked):
-        return []  # the question is about another record
+    elif not named and _names_another(asked, rows):
+        return []
     return _claims_in(claim, unique, money)  # if no other record has that label, the name may be missing
+
+
+def _names_another(asked: Tokens, rows: Sequence[Row]) -> bool:
+    """Whether the rows have identifiers or numbers as names, and the question has one that none of them has."""
+    kinds = {token.kind for row in rows for name in row.names for token in name} & {"id", "number"}
+    return any(token.kind in kinds for token in asked)
 
 
 def _claims_in(rest: Tokens, cells: Sequence[Cell], money: str) -> list[CellClaim]:
