@@ -144,7 +144,11 @@ import math
 def test_it():
     if math.fsum([metric.measure(OPEN), 1.0]) / 2 < 0.7: pytest.fail("too low")
 """,
-    "success is not False": "def test_it():\n    metric.measure(OPEN)\n    assert metric.is_successful() is not False\n",
+    "success is not False": """
+def test_it():
+    metric.measure(OPEN)
+    assert metric.is_successful() is not False
+""",
     "assertGreater": """
 class TestIt(unittest.TestCase):
     def test_it(self): self.assertGreaterEqual(metric.measure(OPEN), 0.7)
