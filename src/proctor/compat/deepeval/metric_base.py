@@ -309,8 +309,8 @@ class PendingScore(float):
     """The score of a pending metric: NaN, so that neither `score >= 0.7` nor `score < 0.3` holds.
 
     That alone would let `if score < 0.7: pytest.fail()` and `assert score != 0` pass. So the running test is pending as
-    soon as there is such a score, and arithmetic gives another one. Whoever compares it is recorded, too: an assertion
-    that fails there is not a failure, and the score may have been measured outside of the test.
+    soon as there is such a score, and arithmetic gives another one. A comparison is recorded, too: an assertion that
+    fails because of it is not a failure, and the score may have been measured outside of the test.
     """
 
     def __new__(cls, value: object = math.nan, metric: str = "", reason: str = "") -> Self:
