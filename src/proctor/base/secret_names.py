@@ -64,6 +64,8 @@ _QUESTION_WORDS = frozenset(
     missing invalid wrong incorrect enable disable allow max min""".split()
 )
 """Words before the name of a secret that make it something else: `reset_password`."""
+_ACTIONS = frozenset("reset change forgot forgotten".split())
+"""Question words that describe a token: a `reset_token` resets a password, and is a secret itself."""
 _ORDINARY_KEYS = frozenset(
     """primary foreign sort cache partition public row hash dict lookup object routing group shift arrow index unique
     sorting ordering range map json item case content question agent suite run fingerprint idempotency message
@@ -92,6 +94,7 @@ _PLACEHOLDER = re.compile(
     r"|\[?(?:masked|redacted|removed|hidden|filtered|omitted|none|null|nil|true|false|undefined|required|optional)\]?"
     r"|your[-_ ][a-z_ -]{1,60}|(?:insert|enter|put|replace)[-_ ][a-z_ -]{0,60}here|same-origin|include|omit"
     r"|(?:env|file|vault|op|ssm)://?.*|env[:.][\w.]+)"
+    r"|!(?:vault|secret|env|env_var|Ref|Sub|GetAtt|ImportValue|reference)"
     r"|\$[A-Z_][A-Z0-9_]*|\$[a-z_]+(?:[.\[>-].*)?|secrets\.[A-Z0-9_]+"
     r"|(?:os\.environ|process\.env|ENV\[|System\.getenv|import\.meta\.env).*"
 )
@@ -113,7 +116,7 @@ def name_strength(name: str) -> Strength:
     words = [word for word in last_part(name).split("_") if word]
     while len(words) > 1 and (words[-1] in _NEUTRAL_WORDS or words[-1].isdigit()):
         words.pop()
-    if not words or words[0] in _QUESTION_WORDS:
+    if not words or (words[0] in _QUESTION_WORDS and not (words[0] in _ACTIONS and words[-1] == "token")):
         return Strength.NONE
     last = words[-1].rstrip("0123456789") or words[-1]
     plain = "_".join([*words[:-1], last])
