@@ -789,7 +789,7 @@ def secrets(soak: Soak) -> None:
     pieces = {token[at : at + 10] for token in (secret, expected) for at in range(4, 30)}
     (project / "leaking.py").write_text(LEAKING.format(secret=secret))
     cases = "".join(
-        f"  - {{id: c{n}, input: {word} {secret}, expected: {word} {expected}}}\n" for n, word in enumerate(["say", "raise"])
+        f"  - {{id: {word}, input: {word} {secret}, expected: {word} {expected}}}\n" for word in ("say", "raise")
     )
     head = "name: leaks\nagent: leaking.py:agent\nevaluators: [ExactMatch]\ncases:\n"
     (project / "leaks.yaml").write_text(head + cases)

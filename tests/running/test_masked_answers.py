@@ -133,6 +133,15 @@ def test_an_expected_secret_passes_again(tmp_path: Path) -> None:
     assert (first[1].exit_code, second[1].exit_code) == (0, 0)
 
 
+def test_two_cases_with_one_input_take_over_their_own_scores(tmp_path: Path) -> None:
+    cases = [Case("go", id="a", evaluators=["PIILeakage"]), Case("go", id="b", evaluators=[has_no_key])]
+    suite = Suite("desk", cases, agent=leaky)
+    run(suite, store=tmp_path)
+    again = run(suite, store=tmp_path, reuse=True)
+    outcomes = [(trial.case.id, trial.reused, trial.outcome) for trial in trials_of(again)]
+    assert outcomes == [("a", True, Outcome.FAILED), ("b", True, Outcome.FAILED)]
+
+
 @pytest.mark.parametrize("expected", [LEAK.replace(TOKEN, OTHER_TOKEN), "nothing"])
 def test_a_score_is_not_taken_over_for_another_expectation(tmp_path: Path, expected: str) -> None:
     run(suite_of("ExactMatch", expected=LEAK), store=tmp_path)

@@ -26,7 +26,8 @@ EarlierAnswer = Callable[[PlannedTrial], Trial | None]
 
 
 def stored_answers(store: Store) -> EarlierAnswer:
-    """Finds the latest stored answer of the same agent to the same input.
+    """Finds the latest stored answer of the same agent to the same input, of the same case if there is one: its scores
+    are about that case.
 
     An input with a secret, which is masked in the store, has none: another secret of the same kind and length has the
     same mask. A digest of the input would tell them apart, but a short secret could be guessed from it.
@@ -37,9 +38,11 @@ def stored_answers(store: Store) -> EarlierAnswer:
         if planned.suite.not_reused_because:
             return None
         key = question_key(planned.case), planned.suite.agent_fingerprint, planned.number
-        number = numbers.get(key)
-        stored = None if number is None else store.trial(number)
-        if stored is None or stored.ended_early or has_changed(stored.files_read) is not None:
+        by_case = numbers.get(key)
+        if by_case is None:
+            return None
+        stored = store.trial(by_case.get(planned.case.id) or next(reversed(by_case.values())))
+        if stored.ended_early or has_changed(stored.files_read) is not None:
             return None
         return stored
 
