@@ -128,6 +128,14 @@ def case_check(case: Case) -> str:
     return fingerprint(content_key(case), case.description)[:CHECK_LENGTH]
 
 
+def has_other_secret(case: Case, check: str) -> bool:
+    """Whether a secret in a case is not the one of a stored trial, whose `masked_case` is `check`.
+
+    Only for a case that is otherwise the same. An empty check, as in a store with secrets, says nothing.
+    """
+    return bool(check) and mask_case(case) is not case and case_check(case) != check
+
+
 def _fields(value: Any) -> Iterator[tuple[str, Any]]:
     """The fields that count when two objects are compared, which are those that are stored, without a reply's `raw`."""
     return ((item.name, getattr(value, item.name)) for item in fields(value) if item.compare and item.name != "raw")

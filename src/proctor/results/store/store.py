@@ -72,6 +72,8 @@ class StoredTrial:
     outcome: str
     position: int
     files_read: Mapping[str, str] = field(default_factory=dict)
+    masked_case: str = ""
+    """As in `Trial`."""
 
 
 class Store:
@@ -325,15 +327,16 @@ class Store:
 
     def iterate_stored_trials(self, run: int) -> Iterator[tuple[tuple[str, str, int], StoredTrial]]:
         """The same in the order of the plan, one by one."""
-        for suite, case_id, number, no, key, agent, outcome, position, files in self._database.read(
+        for suite, case_id, number, no, key, agent, outcome, position, files, check in self._database.read(
             "SELECT suite, case_id, number, no, case_key, agent, outcome, position,"
-            " CASE WHEN json_valid(content) THEN json_extract(content, '$.files_read') END"
+            " CASE WHEN json_valid(content) THEN json_extract(content, '$.files_read') END,"
+            " CASE WHEN json_valid(content) THEN json_extract(content, '$.masked_case') END"
             " FROM trials WHERE run = ? ORDER BY position",
             (run,),
         ):
             address = decode_text(suite), decode_text(case_id), number
             files_read = json.loads(files) if files else {}
-            yield address, StoredTrial(no, key, decode_text(agent), outcome, position, files_read)
+            yield address, StoredTrial(no, key, decode_text(agent), outcome, position, files_read, check or "")
 
     def trials(self, run: int, cases: Collection[tuple[str, str]] | None = None) -> Iterator[Trial]:
         """The trials of a run in the order of its plan, read one by one; only those of `cases` (suite, id) if given."""
