@@ -55,8 +55,9 @@ MAX_OBJECT_LENGTH = 600
 """How far apart the name and the value of an object may be."""
 
 _HINTS = tuple(
-    """pass pwd pw secret token key auth cookie credential bearer basic connection kennwort contraseña senha пароль 密码
-    パスワード jwt identified sig code pin psk sess sid _pat mnemonic phrase user, user;""".split()
+    """pass pwd pw secret token key auth cookie credential bearer basic connection kennwort contrase senha
+    wachtwoord lösenord hasło parola пароль 密码 パスワード jwt
+    identified sig code pin psk sess sid _pat mnemonic phrase user, user;""".split()
 )
 """One of these is in every name of a secret and in every scheme of authorization."""
 
@@ -132,9 +133,9 @@ def _find_encoded(text: str) -> Iterator[Secret]:
 
 _NAME = re.compile(
     r"pass(?:[ _-]?(?:word|phrase|code)|wd|wort)?|p(?:wd|w)(?![a-z])|secret|token|key|auth|cookie|credential"
-    r"|connection[ _-]?string|kennwort|contraseña|senha|mot de passe|пароль|密码|パスワード|jwt|bearer|basic"
-    r"|sig|code|pin(?![a-z])|psk|sess|sid(?![a-z])|(?<=_)pat(?![a-z])|mnemonic|(?:seed|recovery)[ _-]phrase"
-    r"|identified(?: with \w{1,40})? by"
+    r"|connection[ _-]?string|kennwort|contrase[ñn]a|senha|mot ?de ?passe|wachtwoord|lösenord|hasło|parola|пароль|密码"
+    r"|パスワード|jwt|bearer|basic|sig|code|pin(?![a-z])|psk|sess|sid(?![a-z])|(?<=_)pat(?![a-z])|mnemonic"
+    r"|(?:seed|recovery)[ _-]phrase|identified(?: with \w{1,40})? by"
 )
 _SPACED_BEGINNING = re.compile(
     r"(?:api|access|secret|auth|private|refresh|bearer|account|master|unseal|recovery|signing|admin)[ ]"
@@ -159,9 +160,9 @@ def _after_names(text: str, lowered: str) -> Iterator[tuple[int, int]]:
         for span in _values_of(text, start, end, name):
             yield span
             position = max(position, span[1])
-        if start >= table_end and name_strength(name) is Strength.CERTAIN:
+        if start >= table_end and (strength := name_strength(name)) is not Strength.NONE:
             cells, table_end = _column(text, start, end)
-            yield from cells
+            yield from (cell for cell in cells if strength is Strength.CERTAIN or looks_random(text[slice(*cell)]))
 
 
 def _whole_name(text: str, start: int, end: int) -> tuple[int, int]:
@@ -185,9 +186,10 @@ def _whole_name(text: str, start: int, end: int) -> tuple[int, int]:
 _QUOTE = r"(?:\\{0,8}[\"'`]|&(?:quot|apos|\#0{0,3}3[49]|\#x0{0,3}2[27]);|\\{1,4}u002[27]|%(?:25)?2[27])"
 _OPENING = re.compile(rf"(?:[bBrRuUfFN@$]{{1,2}}#{{0,3}})?({_QUOTE})(?:\\?[\"']{{2}})?")
 _CLOSING = rf"(?:{_QUOTE}|\*\*|__|[\])]){{0,3}}"
-_TYPE = r"(?:[A-Za-z_][\w.]{0,30}(?:\[[\w., \[\]|]{0,30}\])?(?:[ ]?\|[ ]?None)?\??)"
+_TYPE = r"(?:(?:&(?:'\w{1,20} )?)?[A-Za-z_][\w.]{0,30}(?:\[[\w., \[\]|]{0,30}\])?(?:[ ]?\|[ ]?None)?\??)"
 _ASSIGNMENT = re.compile(
-    rf"(?P<close>{_CLOSING})(?:[ ][0-9]{{1,2}}(?=:))?(?:[ \t]{{0,20}}:[ \t]{{0,3}}{_TYPE}[ \t]{{0,3}}=(?!=)"
+    rf"(?P<close>{_CLOSING})(?:[ ][0-9]{{1,2}}(?=:)|\[[0-9]{{0,5}}\](?=\s?=))?"
+    rf"(?:[ \t]{{0,20}}:[ \t]{{0,3}}{_TYPE}[ \t]{{0,3}}=(?!=)"
     rf"|[ \t]{{1,3}}(?:string|str|String|text|char\*?)[ \t]{{0,3}}:?="
     rf"|[ \t]{{0,20}}(?:={{2,3}}|!={{1,2}}|=>|:=|\+=|->|<-|→|[:=：]|%(?:25)?3[aAdD]|\\{{1,4}}u003[aAdD]))"
     rf"(?:\*\*)?(?:\\{{1,4}}[nrt]|\s|%20|\+(?=[\"'])){{0,20}}"
@@ -198,7 +200,7 @@ _PAIR = re.compile(
 )
 _IS = re.compile(
     r"(?P<close>(?:\*\*|[\"'`])?)[ \t]{1,3}(?:(?:for|of|to|für|de) (?:[\w.@'/-]{1,40} ){1,6}?)?"
-    r"(?:(?:is|was|ist|lautet|est|es|to|will be|is now|(?:(?:has been|was|is) )?(?:set|changed|reset) to)"
+    r"(?:(?:is|was|ist|lautet|est|es|è|é|är|jest|to|will be|is now|(?:(?:has been|was|is) )?(?:set|changed|reset) to)"
     r"(?:[ \t]{0,2}:)?|[–—-])[ \t]{1,3}"
 )
 _SPACE = re.compile(r"(?P<close>[\"'`]?)(?:[ \t]{0,20}\|[ \t]{0,20}|[ \t]{1,20}(?:[05789] )?|\\t)")
@@ -211,6 +213,9 @@ _NAMED_TAG = re.compile(
     r"|\s{0,10}</(?i:key|name)>\s{0,40}<(?i:string|value)>"
 )
 _TAG_TEXT = re.compile(rf"(?:[^<>&\]]|&(?!lt;)){{1,{MAX_VALUE_LENGTH}}}(?=</|\]\]>|&lt;/)")
+_NODE_PROPERTIES = re.compile(r"(?:(?:&\w{1,40}|!!\w{1,20})[ ]{1,3}){1,2}")
+"""The name and the type that YAML allows before a value."""
+_LUA_STRING = re.compile(r"\[\[([^\[\]\r\n\"']{4,400})\]\]")
 _LINE_END = r"(?:\r?\n|(?:\\{1,4}r)?\\{1,4}n)"
 _FORM_PART = re.compile(rf"{_QUOTE}(?:{_LINE_END}Content-[\w-]{{1,40}}:[^\r\n\\]{{0,100}}){{0,3}}{_LINE_END}{{2}}")
 """What is between the name of a field and its value in a form that is sent in parts."""
@@ -328,8 +333,13 @@ def _assigned(text: str, position: int, name: str, strength: Strength, *, equals
     if block is not None:
         yield from _accept(text, block, name, strength, quoted=True, group=1)
         return
+    properties = _NODE_PROPERTIES.match(text, position)
+    position = position if properties is None else properties.end()
     wrapper = _WRAPPER.match(text, position)
     position = position if wrapper is None else wrapper.end()
+    if (long_string := _LUA_STRING.match(text, position)) is not None:
+        yield from _accept(text, long_string, name, strength, quoted=True, group=1)
+        return
     if text[position : position + 1] in ("[", "("):
         yield from _items(text, position + 1, name, strength)
         return
