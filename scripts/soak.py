@@ -28,6 +28,7 @@ import argparse
 import builtins
 import contextlib
 import json
+import keyword
 import os
 import pickle
 import random
@@ -729,7 +730,7 @@ def environment(soak: Soak) -> None:
         tally.check(kind != "output", "exit 0, and nobody could see the verdict", details)
     elif kind not in ("output", "streams"):
         tally.notes["ended with an error"] += 1
-        tally.check("rror" in result.stdout + result.stderr, "no message", details)
+        tally.check("error" in (result.stdout + result.stderr).lower(), "no message", details)
     check_store(tally, project, before, details)
     shutil.rmtree(project.parent)
 
@@ -738,7 +739,7 @@ def tamper(soak: Soak) -> None:
     """Let an agent delete or replace one of Python's own functions."""
     tally, dice = soak.tally("an agent that replaces a function of Python", "runs"), soak.dice
     project = soak.copy()
-    name = dice.choice(sorted(name for name in dir(builtins) if not name.startswith("_")))
+    name = dice.choice([name for name in dir(builtins) if name[0] != "_" and not keyword.iskeyword(name)])
     act = dice.choice([f"builtins.{name} = broken", f"builtins.{name} = None", f"del builtins.{name}"])
     error = dice.choice(["ValueError", "SystemExit(0)", "KeyboardInterrupt"])
     (project / "agents.py").write_text(TAMPERING.format(error=error, act=act))
