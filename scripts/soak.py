@@ -28,6 +28,7 @@ import argparse
 import builtins
 import contextlib
 import json
+import keyword
 import os
 import pickle
 import random
@@ -729,7 +730,7 @@ def environment(soak: Soak) -> None:
         tally.check(kind != "output", "exit 0, and nobody could see the verdict", details)
     elif kind not in ("output", "streams"):
         tally.notes["ended with an error"] += 1
-        tally.check("rror" in result.stdout + result.stderr, "no message", details)
+        tally.check("error" in (result.stdout + result.stderr).lower(), "no message", details)
     check_store(tally, project, before, details)
     shutil.rmtree(project.parent)
 
@@ -738,7 +739,7 @@ def tamper(soak: Soak) -> None:
     """Let an agent delete or replace one of Python's own functions."""
     tally, dice = soak.tally("an agent that replaces a function of Python", "runs"), soak.dice
     project = soak.copy()
-    name = dice.choice(sorted(name for name in dir(builtins) if not name.startswith("_")))
+    name = dice.choice([name for name in dir(builtins) if name[0] != "_" and not keyword.iskeyword(name)])
     act = dice.choice([f"builtins.{name} = broken", f"builtins.{name} = None", f"del builtins.{name}"])
     error = dice.choice(["ValueError", "SystemExit(0)", "KeyboardInterrupt"])
     (project / "agents.py").write_text(TAMPERING.format(error=error, act=act))
@@ -781,13 +782,15 @@ def limits(soak: Soak) -> None:
 
 
 def secrets(soak: Soak) -> None:
-    """Put a secret into questions, answers, arguments, messages and names, and look for it in all that is written."""
+    """Put secrets into questions, answers, arguments, messages, names and expectations, and look for pieces of them in
+    all that is written."""
     tally, dice = soak.tally("a secret in everything that is recorded", "runs"), soak.dice
     project = soak.copy()
-    secret = "ghp_" + "".join(dice.choices(string.ascii_letters + string.digits, k=36))
+    secret, expected = ("ghp_" + "".join(dice.choices(string.ascii_letters + string.digits, k=36)) for _ in range(2))
+    pieces = {token[at : at + 10] for token in (secret, expected) for at in range(4, 30)}
     (project / "leaking.py").write_text(LEAKING.format(secret=secret))
     cases = "".join(
-        f"  - {{id: c{n}, input: {word} {secret}, expected: x}}\n" for n, word in enumerate(["say", "raise"])
+        f"  - {{id: {word}, input: {word} {secret}, expected: {word} {expected}}}\n" for word in ("say", "raise")
     )
     head = "name: leaks\nagent: leaking.py:agent\nevaluators: [ExactMatch]\ncases:\n"
     (project / "leaks.yaml").write_text(head + cases)
@@ -800,11 +803,13 @@ def secrets(soak: Soak) -> None:
     commands += [("runs", "export", "last", "-o", "exported.jsonl"), ("trace", "list"), ("compare", "last", "last")]
     for command in commands:
         result = run(project, *command, store="leaks")
-        tally.check(secret not in result.stdout, "secret printed", f"{command}\n{result.stdout}")
+        is_masked = not any(piece in result.stdout for piece in pieces)
+        tally.check(is_masked, "secret printed", f"{command}\n{result.stdout}")
         tally.check("Traceback (most" not in result.stdout, "traceback", f"{command}\n{result.stdout}")
     for path in project.rglob("*"):
         if path.is_file() and path.suffix not in (".py", ".pyc") and path.name != "leaks.yaml":
-            tally.check(secret.encode() not in path.read_bytes(), "secret written", str(path))
+            content = path.read_bytes()
+            tally.check(not any(piece.encode() in content for piece in pieces), "secret written", str(path))
     tally.tried += 1
     shutil.rmtree(project.parent)
 

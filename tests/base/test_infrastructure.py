@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import email.utils
 import errno
 import json
 import os
 import socket
+import sqlite3
 import ssl
 import subprocess
 import sys
@@ -119,6 +121,18 @@ def test_limits_of_this_machine_are_not_the_agents() -> None:
     }
     found = {diagnosis_of(call).cause: diagnosis_of(call).kind for call in causes.values()}
     assert found == dict.fromkeys(causes, PERMANENT)
+
+
+def test_a_full_disk_below_a_database_of_the_agent_is_not_its_failure() -> None:
+    def fill() -> None:
+        with contextlib.closing(sqlite3.connect(":memory:")) as database:
+            database.execute("pragma max_page_count = 4")
+            database.execute("create table row (content)")
+            database.execute("insert into row values (zeroblob(1000000))")
+
+    diagnosis = diagnosis_of(fill)
+    assert (diagnosis.kind, diagnosis.cause) == (PERMANENT, "no space is left on the disk")
+    assert kind_of(lambda: fail(sqlite3.OperationalError("no such table: orders"))) is AGENT
 
 
 def test_a_program_that_asyncio_cannot_start_is_not_installed() -> None:

@@ -11,6 +11,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fresh_secret_samples import (
+    FRESH,
+    FRESH_ORDINARY,
+    FRESHEST,
+    FRESHEST_ORDINARY,
+    LAST,
+    LAST_ORDINARY,
+    NAMES,
+    SYNTAXES,
+    VALUES,
+)
 from secret_samples import LATER, LATER_ORDINARY, ORDINARY, SAMPLES, Sample
 from vendor_secret_samples import AFTERWARDS, AFTERWARDS_ORDINARY, VENDOR_ORDINARY, VENDORS, fill
 
@@ -74,9 +85,47 @@ def test_the_counts_of_samples_of_more_vendors_and_syntaxes() -> None:
     )
 
 
+def test_the_counts_of_samples_that_were_written_last() -> None:
+    assert (len(FRESH), missed_templates(FRESH)) == (
+        175,
+        [
+            "az login --service-principal -u 9f1c -p «b64u:34» --tenant contoso",  # this value begins with a hyphen
+            "sessionid=«aN:32»",  # agents have sessions, too
+        ],
+    )
+    assert (len(FRESHEST), missed_templates(FRESHEST)) == (65, ["read -s PASS; PASS=«pwu:14» ./deploy.sh"])
+    assert (len(LAST), missed_templates(LAST)) == (
+        66,
+        [
+            "aws sts get-session-token --serial-number x --token-code «d:8»",
+            "composer config http-basic.repo.example.org kim «an:24»",
+            "https://hooks.zapier.com/hooks/catch/«d:7»/«aN:7»/?secret=«an:24»",  # only the path
+        ],
+    )
+    assert (len(FRESH_ORDINARY), changed(FRESH_ORDINARY)) == (142, [])
+    assert (len(FRESHEST_ORDINARY), changed(FRESHEST_ORDINARY)) == (64, [])
+    assert (len(LAST_ORDINARY), changed(LAST_ORDINARY)) == (60, [])
+
+
+def test_each_name_is_found_in_each_syntax() -> None:
+    """Only a UUID after `token` alone is not one everywhere: sessions and pages have such tokens, too."""
+    combinations = [(syntax, name, value) for syntax in SYNTAXES for name in NAMES for value in VALUES]
+    missed = [
+        (syntax, name, value)
+        for syntax, name, value in combinations
+        if value in mask(syntax.replace("«name»", name).replace("«value»", value))
+    ]
+    names_of_tokens = {name for _, name, value in missed if value == VALUES[3]}
+    others = {syntax for syntax, _, value in missed if value != VALUES[3]}
+    assert (len(combinations), len(missed)) == (8910, 88)
+    assert names_of_tokens == {"token", "GITHUB_TOKEN", "slackToken"}
+    assert others == {"user,«name»\nkim,«value»"}  # a table of tokens may have words in it
+
+
 def test_the_page_on_reliability_has_these_counts() -> None:
-    samples, templates = SAMPLES + LATER, VENDORS + AFTERWARDS
+    samples, templates = SAMPLES + LATER, VENDORS + AFTERWARDS + FRESH + FRESHEST + LAST
     texts = ORDINARY + LATER_ORDINARY + VENDOR_ORDINARY + AFTERWARDS_ORDINARY
+    texts += FRESH_ORDINARY + FRESHEST_ORDINARY + LAST_ORDINARY
     count = len(samples) + len(templates)
     masked = f"{count - len(missed(samples)) - len(missed_templates(templates))} of {count} samples"
     kept = f"{len(changed(texts))} of {len(texts)} ordinary texts"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import shlex
 import time
 from collections.abc import Callable
 from importlib import resources
@@ -333,12 +334,36 @@ def test_other_arguments_are_not_corrected_and_the_calibration_is_reported_as_st
         "is not used, so its pass rate is not corrected: the criteria or other arguments of Faithfulness changed"
         in said
     )
-    assert f"proctor calibrate rules {project / 'rows.jsonl'} -e Faithfulness" in said
+    assert f"""proctor calibrate rules {project / "rows.jsonl"} -e 'Faithfulness={{"mode":"contradicted"}}'""" in said
     for report in ("r.md", "r.html"):
         assert "Stale calibration" in (project / report).read_text(encoding="utf-8")
     run = json.loads((project / "r.json").read_text())["run"]
     assert run["corrections"] == []
     assert [item["evaluator"] for item in run["stale_calibrations"]] == ["Faithfulness"]
+
+
+def test_the_command_that_calibrates_a_changed_rubric_again_works(proctor: Command, project: Path, suite: Any) -> None:
+    def reply(asked: ModelRequest) -> str:
+        return json.dumps({"reason": "so", "verdict": "yes" if "Ada" in asked.prompt.split("<answer")[1] else "no"})
+
+    def declare(rubric: str, url: str) -> None:
+        judge = {"model": "openai:small", "base_url": url}
+        cases = [{"id": name, "input": name} for name in ("Ada", "Bob")]
+        evaluators = [{"LLMJudge": {"rubric": rubric, "name": "Names"}}]
+        written = {"agent": "agents.py:echo", "judge": judge, "evaluators": evaluators, "cases": cases}
+        suite("desk.yaml", text=json.dumps(written))
+
+    with judge_server(reply) as server:
+        option = 'LLMJudge={"rubric": "It names Ada.", "name": "Names"}'
+        proctor("calibrate", judge_at(server), write(project / "rows.jsonl", references()), "-e", option, "--retest", 0)
+        declare("It names Ada.", server.url)
+        assert "corrected by the agreement" in proctor("test", "desk.yaml").out
+        declare("It names Ada, the Countess's.", server.url)
+        proctor("test", "desk.yaml", "--json", "r.json")
+        (stale,) = json.loads((project / "r.json").read_text())["run"]["stale_calibrations"]
+        again = proctor(*shlex.split(stale["command"])[1:], "--retest", 0)
+        assert again.code == 0, again.err
+        assert "corrected by the agreement" in proctor("show", "last").out
 
 
 def test_a_calibration_is_not_used_after_its_rows_changed_until_it_is_made_again(

@@ -131,6 +131,12 @@ def test_an_agent_file_that_raises_or_does_not_parse_is_named_with_its_line(
     assert "raising.py:3 could not be loaded: RuntimeError: no key" in proctor("test", "--agent", "raising.py:x").err
     assert "garbled.py:2 could not be loaded: SyntaxError" in proctor("test", "--agent", "garbled.py:x").err
     assert "leaving.py:2 could not be loaded: SystemExit: 3" in proctor("test", "--agent", "leaving.py:x").err
+    (project / "exits.py").write_text("import sys\n\nclass Agent:\n    def __init__(self):\n        sys.exit(0)\n")
+    assert (
+        "Agent cannot be created with no arguments: SystemExit: 0" in proctor("test", "--agent", "exits.py:Agent").err
+    )
+    (project / "lazy.py").write_text("import sys\n\ndef __getattr__(name):\n    sys.exit(0)\n")
+    assert "'lazy.py:x' could not be found: SystemExit: 0" in proctor("test", "--agent", "lazy.py:x").err
 
 
 def test_a_folder_called_like_a_suite_is_searched_for_suites(proctor: Command, project: Path) -> None:

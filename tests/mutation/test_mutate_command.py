@@ -209,6 +209,31 @@ def test_no_keyword_is_proposed_that_a_longer_number_would_pass(mutated: Command
     assert find_keywords(keywords, wrong, ignore_case=True)[0] == []
 
 
+HOTLINE = """
+def hotline(question):
+    hotline.asked = getattr(hotline, "asked", 0) + 1
+    if hotline.asked % 2:
+        return "You can call us from 8:30 to 17:00 at +31 30 555 0188, except on public holidays."
+    return "Call us at +31 30 555 0188 from 8:30 to 17:00, except on public holidays."
+"""
+
+
+def test_numbers_that_several_wordings_share_are_proposed_whatever_follows_them(
+    mutated: Command, project: Path
+) -> None:
+    (project / "hotline.py").write_text(HOTLINE, encoding="utf-8")
+    suite = """
+agent: hotline.py:hotline
+settings: {repeat: 2}
+cases: [{id: hours, input: When can I call you?, expected: {contains: ["8:30"]}}]
+"""
+    (proposal,) = mutated(suite)["suites"][0]["proposals"]
+
+    keywords = proposal["expected"]["contains"]["all"]
+    for wrong in ("from 8:30 to 18:00 at +31 30 555 0188", "from 8:30 to 17:00 at +31 30 555 0818"):
+        assert find_keywords(keywords, f"Call us {wrong}, except on public holidays.", ignore_case=True)[1]
+
+
 def test_a_suite_is_called_complete_only_if_every_mutant_was_made_and_killed(
     mutated: Command, proctor: Command
 ) -> None:

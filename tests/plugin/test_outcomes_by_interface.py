@@ -150,6 +150,7 @@ ANSWERS = {
 
 
 @pytest.mark.needs("deepeval")
+@pytest.mark.usefixtures("open_checks")
 @pytest.mark.parametrize(
     ("name", "success"), [("passed", True), ("failed", False), ("pending", None)], ids=["passed", "failed", "pending"]
 )

@@ -135,6 +135,35 @@ def test_it():
     "a mean": "def test_it(): assert not sum([metric.measure(OPEN), 1.0]) / 2 < 0.7\n",
     "is_successful": "def test_it():\n    metric.measure(OPEN)\n    assert metric.is_successful()\n",
     "success": "def test_it():\n    metric.measure(OPEN)\n    assert metric.success, metric.reason\n",
+    "only measured": "def test_it(): metric.measure(OPEN)\n",
+    "score != 0": "def test_it(): assert metric.measure(OPEN) != 0\n",
+    "score == 1.0": "def test_it(): assert metric.measure(OPEN) == pytest.approx(1.0)\n",
+    "a score that is true": "def test_it(): assert metric.measure(OPEN)\n",
+    "a plain number made of it": """
+import math
+def test_it():
+    if math.fsum([metric.measure(OPEN), 1.0]) / 2 < 0.7: pytest.fail("too low")
+""",
+    "success is not False": """
+def test_it():
+    metric.measure(OPEN)
+    assert metric.is_successful() is not False
+""",
+    "assertGreater": """
+class TestIt(unittest.TestCase):
+    def test_it(self): self.assertGreaterEqual(metric.measure(OPEN), 0.7)
+""",
+    "assertTrue": """
+class TestIt(unittest.TestCase):
+    def test_it(self):
+        metric.measure(OPEN)
+        self.assertTrue(metric.is_successful())
+""",
+    "evaluate": "def test_it(): evaluate([OPEN], [metric])\n",
+    "evaluate, and nothing failed": """
+def test_it():
+    assert not [r for r in evaluate([GOOD, OPEN], [metric]).test_results if r.success is False]
+""",
     "a score of evaluate": "def test_it():\n    [r] = evaluate([OPEN], [metric]).test_results\n"
     "    assert r.metrics_data[0].score >= 0.7\n",
     "a skip after it": "def test_it():\n    assert_test(OPEN, [metric])\n    pytest.skip('later')\n",
@@ -230,6 +259,21 @@ def test_a_pending_check_of_a_subtest_is_one_of_its_test(pytester: pytest.Pytest
 
     outcomes = run(pytester, SUBTESTS.replace("GOOD", "BAD")).parseoutcomes()
     assert outcomes["failed"] >= 1
+
+
+def test_no_subtest_with_a_pending_check_is_called_passed(pytester: pytest.Pytester) -> None:
+    body = """
+def test_it(subtests):
+    for c in (OPEN, OPEN, GOOD):
+        with subtests.test(): assert_test(c, [metric])
+    with subtests.test(): assert metric.measure(OPEN) >= 0.7
+"""
+    session = run(pytester, body, "-v", "--junitxml=own.xml")
+
+    assert session.stdout.str().count("SUBPENDING") == 3
+    session.stdout.fnmatch_lines(["*1 subtests passed, 3 subtests pending, 1 pending*"])
+    (suite,) = ElementTree.parse(pytester.path / "own.xml").iter("testsuite")
+    assert (suite.attrib["failures"], suite.attrib["skipped"]) == ("1", "0")
 
 
 SHARED = """

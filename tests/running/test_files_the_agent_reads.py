@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import sqlite3
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +17,7 @@ from proctor.base.errors import InvalidSuite
 Ask = Callable[..., "proctor.Run"]
 
 AGENTS = """
+import contextlib
 import functools
 import pathlib
 
@@ -40,6 +43,35 @@ def starts_thread(text):
     import concurrent.futures
     with concurrent.futures.ThreadPoolExecutor() as pool:
         return pool.submit(cached.__wrapped__).result() + text
+
+def lists(text):
+    return f"{sorted(item.name for item in pathlib.Path('prompts').glob('*.md'))} {text}"
+
+def imports(text):
+    import importlib, sys
+    importlib.invalidate_caches()
+    sys.path.insert(0, str(pathlib.Path.cwd()))
+    with contextlib.suppress(ImportError):
+        import no_such_module
+    return text
+
+def falls_back(text):
+    try:
+        return pathlib.Path("override.md").read_text() + text
+    except FileNotFoundError:
+        return text
+
+def queries(text):
+    import contextlib, sqlite3
+    with contextlib.closing(sqlite3.connect("known.db")) as database:
+        return database.execute("select text from fact").fetchone()[0] + text
+
+def remembers(text):
+    import contextlib, sqlite3
+    with contextlib.closing(sqlite3.connect("memory.db")) as database, database:
+        database.execute("create table if not exists heard (text)")
+        database.execute("insert into heard values (?)", [text])
+    return text
 
 def writes(text):
     with open("state.txt", "a") as file:
@@ -89,6 +121,41 @@ def test_a_changed_prompt_file_is_noticed(ask: Ask, tmp_path: Path, agent: str, 
     (tmp_path / file).unlink()
     (tmp_path / file).write_text("v2 ")  # the same contents again
     assert reused(ask(agent)) == [True, True]
+
+
+def test_a_new_file_in_a_folder_that_the_agent_lists_is_noticed(ask: Ask, tmp_path: Path) -> None:
+    ask("lists")
+    assert reused(ask("lists")) == [True, True]
+    (tmp_path / "prompts" / "new.md").write_text("new")
+    assert reused(ask("lists")) == [False, False]
+
+
+def test_a_new_module_in_a_folder_that_is_searched_for_modules_changes_nothing(ask: Ask, tmp_path: Path) -> None:
+    ask("imports")
+    (tmp_path / "unrelated").mkdir()
+    assert reused(ask("imports")) == [True, True]
+
+
+def test_a_file_that_the_agent_missed_is_noticed_once_it_is_there(ask: Ask, tmp_path: Path) -> None:
+    ask("falls_back")
+    assert reused(ask("falls_back")) == [True, True]
+    (tmp_path / "override.md").write_text("shout ")
+    assert reused(ask("falls_back")) == [False, False]
+
+
+def test_a_changed_database_is_noticed(ask: Ask, tmp_path: Path) -> None:
+    with contextlib.closing(sqlite3.connect(tmp_path / "known.db")) as database, database:
+        database.execute("create table fact as select 'v1 ' as text")
+    ask("queries")
+    assert reused(ask("queries")) == [True, True]
+    with contextlib.closing(sqlite3.connect(tmp_path / "known.db")) as database, database:
+        database.execute("update fact set text = 'version 2 '")
+    assert reused(ask("queries")) == [False, False]
+
+
+def test_a_database_that_the_agent_writes_itself_does_not_count(ask: Ask) -> None:
+    ask("remembers")
+    assert reused(ask("remembers")) == [True, True]
 
 
 def test_what_the_agent_writes_itself_does_not_count(ask: Ask) -> None:

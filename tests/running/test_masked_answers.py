@@ -133,6 +133,15 @@ def test_an_expected_secret_passes_again(tmp_path: Path) -> None:
     assert (first[1].exit_code, second[1].exit_code) == (0, 0)
 
 
+def test_two_cases_with_one_input_take_over_their_own_scores(tmp_path: Path) -> None:
+    cases = [Case("go", id="a", evaluators=["PIILeakage"]), Case("go", id="b", evaluators=[has_no_key])]
+    suite = Suite("desk", cases, agent=leaky)
+    run(suite, store=tmp_path)
+    again = run(suite, store=tmp_path, reuse=True)
+    outcomes = [(trial.case.id, trial.reused, trial.outcome) for trial in trials_of(again)]
+    assert outcomes == [("a", True, Outcome.FAILED), ("b", True, Outcome.FAILED)]
+
+
 @pytest.mark.parametrize("expected", [LEAK.replace(TOKEN, OTHER_TOKEN), "nothing"])
 def test_a_score_is_not_taken_over_for_another_expectation(tmp_path: Path, expected: str) -> None:
     run(suite_of("ExactMatch", expected=LEAK), store=tmp_path)
@@ -307,3 +316,46 @@ def test_an_input_with_another_secret_of_the_same_kind_is_asked_again(tmp_path: 
     for question in (f"Use {TOKEN}.", f"Use {OTHER_TOKEN}.", "Use nothing.", "Use nothing."):
         answer(question)
     assert Path(log).read_text().splitlines() == [f"Use {TOKEN}.", f"Use {OTHER_TOKEN}.", "Use nothing."]
+
+
+@pytest.mark.parametrize(("secret", "is_kept"), [(TOKEN, True), (OTHER_TOKEN, False)])
+def test_a_case_whose_secret_has_changed_runs_again_when_a_run_is_continued(
+    tmp_path: Path, secret: str, is_kept: bool
+) -> None:
+    log = tmp_path / "log"
+
+    def agent(question: str) -> str:
+        with log.open("a") as file:
+            file.write(f"{question}\n")
+        return "done"
+
+    def suite(token: str) -> Suite:
+        cases = [Case(f"Use {token}.", "nothing", id="first"), Case("go on", id="second")]
+        return Suite("desk", cases, evaluators=["ExactMatch"], agent=agent)
+
+    one_by_one = Settings(parallel=1)
+    run(suite(TOKEN), store=tmp_path, maxfail=1, overrides=one_by_one)
+    run(suite(secret), store=tmp_path, resume=True, overrides=one_by_one)
+    again = [] if is_kept else [f"Use {secret}."]
+    assert log.read_text().splitlines() == [f"Use {TOKEN}.", *again, "go on"]
+
+
+@pytest.mark.parametrize(
+    ("secret", "expected", "outcome"),
+    [(TOKEN, "fine", Outcome.PASSED), (TOKEN, "bad", Outcome.FAILED), (OTHER_TOKEN, "fine", Outcome.ERROR)],
+)
+def test_the_answer_to_an_input_with_another_secret_is_not_scored_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, secret: str, expected: str, outcome: Outcome
+) -> None:
+    def write(token: str, expected: str) -> None:
+        case = f"{{id: a, input: Use {token}., expected: {expected}}}"
+        (tmp_path / "desk.yaml").write_text(f"agent: app.py:agent\nevaluators: [ExactMatch]\ncases: [{case}]\n")
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "app.py").write_text("def agent(question):\n    return 'fine'\n")
+    write(TOKEN, "fine")
+    proctor.run("desk.yaml", store=tmp_path, progress=False)
+    write(secret, expected)
+    found = rescore(tmp_path, "last", options=RunOptions())
+    assert only(found).outcome is outcome
+    assert ("the input of the case has changed" in only(found).end_reason) is (outcome is Outcome.ERROR)

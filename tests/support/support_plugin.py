@@ -31,6 +31,7 @@ import pytest
 from command_line import SETTINGS, CommandResult, run_proctor
 from scripted_model import model_server as serve_model
 
+from proctor.base.open_checks import OpenCheck, collect_open_checks
 from proctor.cli import main
 from proctor.plugins import SHIPPED
 
@@ -273,6 +274,13 @@ def proctor_process(project: Path) -> Callable[..., CommandResult]:
         )
 
     return run
+
+
+@pytest.fixture
+def open_checks() -> Iterator[list[OpenCheck]]:
+    """The pending checks of a test, which without this fixture would leave the test itself pending."""
+    with collect_open_checks() as checks:
+        yield checks
 
 
 @pytest.fixture

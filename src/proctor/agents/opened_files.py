@@ -2,7 +2,9 @@
 
 Stored answers are reused only if the agent is the same, and its code is not all of it: a prompt in `prompt.md` matters
 as much. Python reports every opening of a file to audit hooks, also by libraries, so a hook notes the names while an
-agent is loaded or answers. Each trial stores the digests of its files, and `--reuse` and `--resume` compare them.
+agent is loaded or answers. Each trial stores the digests of its files, and `--reuse` and `--resume` compare them. Of a
+folder that an agent lists, the names count, and a file that is missing counts until somebody writes it. A database is
+opened for reading and writing alike; it counts if it is the same after the trial.
 
 An agent often reads a prompt once and keeps it: when its module is imported, or in the first trial. So the files of the
 loading, and the first ones that any trial opened, count for every trial of the process. Only files below the working
@@ -13,6 +15,7 @@ another process, or by a library without Python, cannot be noticed; `depends_on:
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import stat
 import sys
@@ -21,6 +24,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 MAX_FILES = 200
@@ -39,17 +43,23 @@ class FileRecorder:
 
     def __init__(self) -> None:
         self.names: dict[str, None] = {}
+        self.databases: dict[str, str] = {}
+        """The digests that they had when they were opened."""
 
     def digests(self) -> dict[str, str]:
         """By path from the working folder: the digest of each file of the project that was opened."""
         root = _working_folder()
         if root is None:
             return {}
+        for name, digest in list(self.databases.items()):
+            if _cached_digest(Path(name)) == digest:
+                self.names[name] = None
+            else:
+                _written.add(name)
         own = [path for name in list(self.names) if name not in _written and (path := _path_in_project(name, root))]
         _share(root, own, MAX_SHARED_FILES)
         paths = list(dict.fromkeys((*_shared.get(root, ()), *own)))
-        digests = ((path, _cached_digest(Path(root, path))) for path in paths[:MAX_FILES])
-        return {path: digest for path, digest in digests if digest}
+        return {path: _cached_digest(Path(root, path)) for path in paths[:MAX_FILES]}
 
 
 _recorder: ContextVar[FileRecorder | None] = ContextVar("proctor_opened_files", default=None)
@@ -85,6 +95,16 @@ def recording_loading() -> Iterator[None]:
         _share(root, [path for name in list(recorder.names) if (path := _path_in_project(name, root))], MAX_FILES)
 
 
+@contextmanager
+def recording_nothing() -> Iterator[None]:
+    """Record no file in this block: Proctor itself reads them, for a fingerprint."""
+    token = _recorder.set(None)
+    try:
+        yield
+    finally:
+        _recorder.reset(token)
+
+
 def _share(root: str, paths: Iterable[str], limit: int) -> None:
     """Let files count for every later trial in this working folder, as long as there are not too many."""
     if root not in _shared and len(_shared) >= MAX_FOLDERS:
@@ -116,9 +136,17 @@ def _is_pattern(text: str) -> bool:
 
 
 def file_digest(path: Path) -> str:
-    """The digest of a regular file; empty if there is none, or if it is too large to be a prompt."""
+    """The digest of a regular file; empty if there is none, or if it is too large to be a prompt. Of a folder, the
+    digest of the names in it, without code."""
     try:
         status = path.stat()
+        if stat.S_ISDIR(status.st_mode):
+            names = sorted(
+                name
+                for name in os.listdir(path)  # noqa: PTH208  names
+                if not name.startswith(".") and name not in IGNORED_FOLDERS and not name.endswith(CODE_SUFFIXES)
+            )
+            return hashlib.blake2b(json.dumps(names).encode("ascii"), digest_size=12).hexdigest()
         if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_FILE_BYTES:
             return ""
         return hashlib.blake2b(path.read_bytes(), digest_size=12).hexdigest()
@@ -141,6 +169,17 @@ def _cached_digest(path: Path) -> str:
     return known[1]
 
 
+def _is_import(caller: FrameType) -> bool:
+    """Whether Python lists a folder to find a module."""
+    return caller.f_code.co_filename.startswith("<frozen importlib")
+
+
+def _database_path(path: str) -> str:
+    """The file of a database that is named by an address such as `file:kb.db?mode=ro`."""
+    folder, separator, name = path.rpartition(os.sep + "file:")
+    return os.path.join(folder, name.partition("?")[0]) if separator else path  # noqa: PTH118
+
+
 def _working_folder() -> str | None:
     try:
         return os.getcwd()  # noqa: PTH109  called for every trial
@@ -153,8 +192,9 @@ def _path_in_project(name: str, root: str) -> str | None:
     if not name.startswith(root + os.sep) or name.endswith(CODE_SUFFIXES):
         return None
     path = name[len(root) + 1 :]
-    folders = Path(path).parts[:-1]
-    return None if any(part.startswith(".") or part in IGNORED_FOLDERS for part in folders) else path
+    parts = Path(path).parts
+    is_hidden = any(part.startswith(".") for part in parts[:-1])
+    return None if is_hidden or not IGNORED_FOLDERS.isdisjoint(parts) else path
 
 
 def _install_hook() -> None:
@@ -167,18 +207,24 @@ def _install_hook() -> None:
             sys.addaudithook(_hook)
 
 
+_EVENTS = frozenset({"open", "os.listdir", "os.scandir", "sqlite3.connect"})
+
+
 def _hook(event: str, arguments: tuple[Any, ...]) -> None:
-    if event != "open":
+    if event not in _EVENTS:
         return
     with suppress(Exception):  # otherwise opening the file would fail
         recorder = _recorder.get()
         if recorder is None or len(recorder.names) > 10 * MAX_FILES:
             return
-        name, _, flags = arguments
-        if isinstance(name, int):
+        name, flags = arguments[0], arguments[2] if event == "open" else None
+        if isinstance(name, int) or (event == "os.listdir" and _is_import(sys._getframe(1))):
             return
-        path = os.path.abspath(os.fsdecode(name))  # noqa: PTH100  links stay links
-        if isinstance(flags, int) and flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT):
+        path = os.path.abspath(os.fsdecode("." if name is None else name))  # noqa: PTH100  links stay links
+        if event == "sqlite3.connect":
+            database = _database_path(path)
+            recorder.databases.setdefault(database, _cached_digest(Path(database)))
+        elif isinstance(flags, int) and flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT):
             if len(_written) < 100 * MAX_FILES:
                 _written.add(path)
         else:

@@ -14,6 +14,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from proctor.agents.opened_files import recording_nothing
+
 SOURCE_SUFFIXES = frozenset(
     """.py .js .mjs .cjs .jsx .ts .mts .cts .tsx .go .rs .java .kt .rb .php .pl .lua .sh .bash .cs .swift .ex .exs .jl
     .r .scala .c .cc .cpp .h .hpp .clj .ps1""".split()
@@ -35,6 +37,7 @@ class ProgramFiles:
     unknown: tuple[str, ...] = ()
 
     @classmethod
+    @recording_nothing()
     def of(cls, argv: Sequence[str], cwd: Path | None) -> ProgramFiles:
         """The files of the program that this command line starts in the folder `cwd`."""
         base = cwd or Path.cwd()

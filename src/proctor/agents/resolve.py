@@ -222,7 +222,9 @@ def _from_object(target: Any, name: str, base: Path | None) -> BaseAgent | None:
 def _instantiate(target: type[Any], arguments: Mapping[str, Any]) -> Any:
     try:
         return target(**arguments)
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         names = ", ".join(arguments) or "no arguments"
         hint = "" if arguments else '; name an instance, or write {"python": ..., "arguments": {...}}'
         raise UsageError(f"{target.__name__} cannot be created with {names}: {one_line(error)}{hint}") from error

@@ -31,6 +31,7 @@ import math
 import os
 import re
 import socket
+import sqlite3
 import ssl
 import sysconfig
 import time
@@ -124,6 +125,10 @@ _RESOURCES = {
     errno.EDQUOT: "the disk quota is used up",
     errno.EFBIG: "the limit of this machine for the size of a file is reached",
     errno.EAGAIN: "this machine has no more processes or threads",
+}
+_DATABASE_LIMITS = {
+    sqlite3.SQLITE_FULL: _RESOURCES[errno.ENOSPC],
+    sqlite3.SQLITE_NOMEM: _RESOURCES[errno.ENOMEM],
 }
 _NO_ROUTE = frozenset({errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN, errno.EHOSTDOWN, errno.EADDRNOTAVAIL})
 _NO_THREAD = "can't start new thread"
@@ -382,6 +387,9 @@ def _of_machine(error: BaseException) -> Diagnosis:
         return _permanent(f"the program {program} is not installed")
     if isinstance(error, OSError) and not isinstance(error, (BlockingIOError, socket.gaierror)):
         cause = _RESOURCES.get(error.errno or 0)
+        return _permanent(cause) if cause else AGENT
+    if isinstance(error, sqlite3.Error):
+        cause = _DATABASE_LIMITS.get(_attribute(error, "sqlite_errorcode"))
         return _permanent(cause) if cause else AGENT
     if isinstance(error, BlockingIOError) and _is_spawn(error):
         return _permanent(_RESOURCES[errno.EAGAIN])

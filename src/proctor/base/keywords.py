@@ -2,8 +2,11 @@
 
 A plain substring search fails on numbers: `1,498` is not a substring of `$1498.54`, and `1498` is one of `11498`. So a
 keyword that is a number is compared with each number in the text, in every notation that the digits may mean. All
-other keywords are searched as text, with white space and compatible characters normalized; a number at an end of such
-a phrase must be a whole number of the text, so that `5 days` is not in `15 days`.
+other keywords are searched as text. White space, compatible characters, typographic apostrophes, quotation marks and
+hyphens, and separators of thousands are normalized. A number at an end of such a phrase must be a whole number of the
+text with its sign, so that `5 days` is not in `15 days`, and `5 °C` is not in `-5 °C`.
+
+A plain space between digits may separate thousands or two numbers. So a text that has one is read both ways.
 """
 
 from __future__ import annotations
@@ -100,13 +103,17 @@ _NUMBER_KEYWORD = rf"(?P<sign>[-−+]?)(?P<before>[{CURRENCIES}]?) ?(?P<digits>{
 _GROUPING_SPACE = rf"(?<=[0-9])[{GROUPING_SPACES}](?=[0-9]{{3}}(?![0-9]))"
 
 
+_MINUS = rf"(?<![\w)\]%°-])[-−–](?=[{CURRENCIES}]?$)"
+"""A minus at the end of the text before a number; the hyphen in `3-5` or `A-17` is none."""
+
+
 @dataclass(frozen=True, slots=True)
 class NumberKeyword:
     """A keyword that is a number: a match has the same whole part, and its decimals start with these.
 
     So `1,498` is found in `1498`, `$1,498.54` and `1 498.54`, and not in `11,498` or `14980`; `1,498.5` is found in
-    `1,498.54`; `5.00` is found in `5`; `12` is not found in `12,000`. A minus, percent or currency sign must be there
-    too if the keyword has one.
+    `1,498.54`; `5.00` is found in `5`; `12` is not found in `12,000`. The match has a minus if and only if the keyword
+    has one; a percent or currency sign must be there if the keyword has one.
     """
 
     digits: str
@@ -123,9 +130,12 @@ class NumberKeyword:
     def _fits(self, numbers: str, match: re.Match[str]) -> bool:
         if not self._is_start_of(match.group()):
             return False
-        before = numbers[max(0, match.start() - 3) : match.start()].rstrip()
+        near = numbers[max(0, match.start() - 3) : match.start()]
+        before = near.rstrip()
         after = numbers[match.end() : match.end() + 2].lstrip()
-        if self.negative and not before.rstrip(f"{CURRENCIES} ").endswith(("-", "−")):
+        # In `- 5`, the minus may also be the mark of a list: both `5` and `-5` are found.
+        has_minus = re.search(_MINUS, before if self.negative else near) is not None
+        if has_minus is not self.negative:
             return False
         if not self.sign_of_unit or after.startswith(self.sign_of_unit):
             return True
@@ -146,7 +156,7 @@ class NumberKeyword:
 @lru_cache(maxsize=4096)
 def number_keyword(keyword: str) -> NumberKeyword | None:
     """A keyword as a number, or `None` if it is a word, a date, a version or an address."""
-    match = re.fullmatch(_NUMBER_KEYWORD, searchable_numbers(keyword.strip()))
+    match = re.fullmatch(_NUMBER_KEYWORD, _join_digits(searchable_numbers(keyword.strip())))
     meanings = readings(match["digits"]) if match else ()
     if match is None or not meanings:
         return None
@@ -165,20 +175,33 @@ def find_keywords(
     """
     words = searchable_words(text, ignore_case)
     numbers = searchable_numbers(text)
+    joined_words, joined_numbers = _join_digits(words), _join_digits(numbers)
     found: list[str] = []
     missing: list[str] = []
     for keyword in keywords:
         number = number_keyword(keyword)
-        phrase = _searchable_keyword(keyword, ignore_case)
-        there = number.is_in(numbers) if number else _is_phrase_in(phrase, words, whole_words)
+        if number:
+            there = number.is_in(numbers) or (joined_numbers != numbers and number.is_in(joined_numbers))
+        else:
+            phrase = _searchable_keyword(keyword, ignore_case)
+            there = _is_phrase_in(phrase, words, whole_words) or (
+                joined_words != words and _is_phrase_in(_join_digits(phrase), joined_words, whole_words)
+            )
         (found if there else missing).append(keyword)
     return found, missing
+
+
+def _join_digits(text: str) -> str:
+    """The text where plain spaces between digits separate thousands: `12 000` is `12000`."""
+    if not re.search("[0-9] [0-9]{3}", text):
+        return text  # much faster than the pattern
+    return re.sub(_SPACED, lambda match: match.group().replace(" ", ""), text)
 
 
 def _is_phrase_in(phrase: str, words: str, whole_words: bool) -> bool:
     if phrase not in words:
         return False
-    before = _NUMBER_GOES_BEFORE if phrase[:1].isdigit() else ""
+    before = next((boundary for start, boundary in _STARTS if re.match(start, phrase)), "")
     after = _NUMBER_GOES_ON if phrase[-1:].isdigit() else ""
     if whole_words:
         before += r"(?<!\w)" if phrase[:1].isalnum() else ""
@@ -186,9 +209,15 @@ def _is_phrase_in(phrase: str, words: str, whole_words: bool) -> bool:
     return not (before or after) or re.search(f"{before}{re.escape(phrase)}{after}", words) is not None
 
 
-_NUMBER_GOES_BEFORE = r"(?<!\d)(?<!\d[.,'’_])(?<!\.)"
-_NUMBER_GOES_ON = r"(?!\d)(?![,'’_]\d{3}(?!\d))"
-"""Where a phrase must not begin or end: inside of a number. A decimal part may follow."""
+_NO_MINUS = r"(?<!(?<![\w)\]%°-])-)"
+_STARTS = (
+    (r"\d", rf"(?<!\d)(?<!\d[.,'_])(?<!\.){_NO_MINUS}"),
+    (rf"[{CURRENCIES}] ?\d", _NO_MINUS),
+    (rf"-[{CURRENCIES}]?\d", r"(?<![\w)\]%°-])"),
+)
+"""What must not go before a phrase that begins with a number, with a currency sign, or with a minus."""
+_NUMBER_GOES_ON = r"(?!\d)(?![,'_]\d{3}(?!\d))"
+"""What must not follow a phrase that ends with a number. A decimal part may follow."""
 
 
 def _meanings(digits: str, *, is_whole: bool) -> Sequence[tuple[str, str]]:
@@ -209,11 +238,19 @@ def searchable_numbers(text: str) -> str:
     return unicodedata.normalize("NFKC", re.sub(_GROUPING_SPACE, "_", text))
 
 
+_SAME_CHARACTERS = str.maketrans("’‘ʼ“”„‐‑‒–−", "'" * 3 + '"' * 3 + "-" * 5)
+_SPACED = r"(?<![\d.,'_])[0-9]{1,3}(?: [0-9]{3})+(?!\d)"
+_THOUSANDS = r"(?<![\d.,'_])[0-9]{1,3}([,'_])[0-9]{3}(?:\1[0-9]{3})*(?!\d)"
+
+
 def searchable_words(text: str, ignore_case: bool) -> str:
-    """The text for a search of words: compatible characters and white space are normalized."""
+    """The text for a search of words: what readers take for the same is the same, and thousands have no separators."""
+    text = searchable_numbers(text)
     if not text.isascii():
-        text = unicodedata.normalize("NFKC", text)
+        text = text.translate(_SAME_CHARACTERS)
     text = " ".join(text.split())
+    if re.search("[0-9][,'_][0-9]{3}", text):
+        text = re.sub(_THOUSANDS, lambda match: match.group().replace(match[1], ""), text)
     return text.casefold() if ignore_case else text
 
 

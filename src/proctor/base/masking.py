@@ -22,7 +22,7 @@ import operator
 import os
 import re
 import urllib.parse
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from typing import Any, cast
 
 from proctor.base.json_data import Json, to_json, to_text
@@ -44,6 +44,8 @@ from proctor.base.secret_patterns import (
 )
 from proctor.base.secret_shapes import URL_PASSWORD, Secret, find_shapes
 
+PIECE_LENGTH = 8
+"""From how many characters on a piece of a secret is masked where somebody quotes it."""
 ENV_FILE_VALUES: dict[tuple[str, str], None] = {}
 """Name and value of the secrets in `.env` files, for as long as the process runs: reports are written after a run."""
 
@@ -84,8 +86,12 @@ def find_secrets(text: str, secrets: Iterable[str] = ()) -> list[Secret]:
 class Masker:
     """Masks texts and data, with the `secrets` wherever they occur in them; reads the environment once."""
 
-    def __init__(self, secrets: Iterable[str] = (), *, config_names: bool = False) -> None:
+    def __init__(self, secrets: Iterable[str] = (), *, quoted: Iterable[str] = (), config_names: bool = False) -> None:
+        """`quoted` are secrets of which the texts may have only a piece."""
         self._values = _secrets_by_value(secrets)
+        self._pieces = {
+            secret[at : at + PIECE_LENGTH] for secret in quoted for at in range(len(secret) - PIECE_LENGTH + 1)
+        }
         self._config_names = config_names
 
     def might_mask(self, value: object) -> bool:
@@ -94,7 +100,14 @@ class Masker:
         return may_contain_secrets(text) or next(_find_values(text, self._values), None) is not None
 
     def text(self, text: str) -> str:
-        return _replace_secrets(text, _find(text, self._values))
+        found = _find(text, self._values)
+        if self._pieces:
+            found = _without_overlaps(_without_masks(text, [*found, *_find_pieces(text, self._pieces)]))
+        return _replace_secrets(text, found)
+
+    def secrets_in(self, value: object) -> set[str]:
+        """The secrets in the texts of data, as they are written there."""
+        return {text[secret.start : secret.end] for text in texts_in(value) for secret in _find(text, self._values)}
 
     def data(self, value: Json, name: str = "") -> Json:
         """`value` without secrets, or itself if it has none; `name` is its key or field."""
@@ -256,8 +269,9 @@ def secret_values_in(value: Any, name: str = "") -> Iterator[str]:
         for item in value:
             yield from secret_values_in(item, name)
     elif type(value) is str:
-        if len(value) >= MIN_VALUE_LENGTH and is_secret_name(name) and is_secret_value(name, value):
-            yield value
+        if len(value) >= MIN_VALUE_LENGTH and is_secret_value(name, value):
+            scheme = _SCHEME.match(value)
+            yield value if scheme is None else value[scheme.end() :]
     elif dataclasses.is_dataclass(type(value)):
         name_of_value = _name_of_value(value, name)
         for field in _field_names(cast(Hashable, type(value))) or ():
@@ -288,6 +302,13 @@ def texts_in(value: object) -> list[str]:
         elif not isinstance(item, enum.Enum):
             texts.append(to_text(to_json(item)))
     return texts
+
+
+def _find_pieces(text: str, pieces: Collection[str]) -> Iterator[Secret]:
+    """Where a text has pieces of secrets; a longer piece is found as overlapping ones."""
+    for start in range(len(text) - PIECE_LENGTH + 1):
+        if text[start : start + PIECE_LENGTH] in pieces:
+            yield Secret("", start, start + PIECE_LENGTH, True)
 
 
 def _find(text: str, values: list[tuple[str, str]]) -> list[Secret]:
@@ -370,9 +391,9 @@ def _encoded_forms(value: str) -> tuple[str, ...]:
 
 
 def _without_overlaps(secrets: Iterable[Secret]) -> list[Secret]:
-    """The secrets in order, with overlapping ones merged."""
+    """The secrets in order, with overlapping ones merged. Of two that are the same, the one of a known kind counts."""
     merged: list[Secret] = []
-    for secret in sorted(secrets, key=lambda secret: (secret.start, -secret.end)):
+    for secret in sorted(secrets, key=lambda secret: (secret.start, -secret.end, not secret.kind)):
         if merged and secret.start < merged[-1].end:
             if secret.end > merged[-1].end:
                 merged[-1] = dataclasses.replace(merged[-1], kind="", end=secret.end)

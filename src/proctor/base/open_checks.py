@@ -13,6 +13,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import FrameType
 from typing import Literal
 
 Need = Literal["model", "grade"]
@@ -32,10 +33,12 @@ class OpenCheck:
     """One line that says it, if there are no names."""
     place: tuple[str, int] | None = None
     """The file and line that looked at a pending result: an `AssertionError` from there is not a failure."""
-    only_if_raised: bool = False
-    """Whether it matters only if such an error is raised."""
     is_skipped: bool = False
     """Whether it was left out on purpose, so that the test is skipped instead of pending."""
+
+
+UNITTEST = "__unittest"
+"""A global of unittest's own modules, by which it leaves their frames out of tracebacks."""
 
 
 class Undecided(Exception):
@@ -66,9 +69,15 @@ def record_open_check(check: OpenCheck) -> bool:
         process, checks = _collections[-1] if _collections else (0, [])
         if process != os.getpid():
             return False
-        if check not in checks:
-            checks.append(check)
+        checks.append(check)
         return True
+
+
+def place_of(frame: FrameType) -> tuple[str, int]:
+    """The file and line that a frame is at, or if it is one of unittest's `assert` methods, the line that calls it."""
+    while UNITTEST in frame.f_globals and frame.f_back is not None:
+        frame = frame.f_back
+    return frame.f_code.co_filename, frame.f_lineno
 
 
 def headline(checks: Sequence[OpenCheck]) -> str:

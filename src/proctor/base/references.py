@@ -78,7 +78,9 @@ def resolve(reference: str, base: Path | None = None) -> Any:
             names = sorted(n for n in dir(target) if not n.startswith("_"))
             owner = where if target is module else repr(name.rpartition(f".{part}")[0])
             raise UsageError(f"{reference!r}: {owner} has no {part!r}{did_you_mean(part, names)}") from None
-        except Exception as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
             raise UsageError(f"{reference!r} could not be found: {one_line(error)}") from error
     return target
 

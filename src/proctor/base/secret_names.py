@@ -36,14 +36,15 @@ class Strength(IntEnum):
 
 
 PASSWORD_NAMES = tuple(
-    "password passwd passwort passphrase passcode kennwort contraseña senha пароль 密码 パスワード pwd".split()
+    """password passwd passwort passphrase passcode kennwort contraseña contrasena senha motdepasse wachtwoord lösenord
+    hasło parola пароль 密码 パスワード pwd""".split()
 )
 """Words for a password, also at the end of a longer word: `dbpassword`."""
 _GLUED_NAMES = (
     *PASSWORD_NAMES,
     *"secret authorization apikey apitoken secretkey accesskey accesstoken refreshtoken authtoken sessiontoken".split(),
     *"privatekey accountkey connectionstring requirepass storepass keypass userpw rootpw".split(),
-    *"bindpw cookie credential credentials".split(),
+    *"bindpw cookie credential credentials userpass apipass".split(),
 )
 _CERTAIN_NAMES = tuple(
     """api_key api_token secret_key access_key access_token refresh_token auth_token id_token bearer_token session_token
@@ -51,19 +52,26 @@ _CERTAIN_NAMES = tuple(
     connection_string psk client_key license_key storage_key shared_key root_pw bind_pw pw private_token csrf_token
     secret_access_key bot_token personal_access_token mot_de_passe authorization_code app_key db_pass user_pass
     admin_pass root_pass basic_auth sas_token admin_key write_key deploy_key server_key unseal_key recovery_key
-    seed_phrase recovery_phrase mnemonic""".split()
+    seed_phrase recovery_phrase mnemonic auth_header pass_code""".split()
 )
-_UNCERTAIN_NAMES = tuple("token auth pass tokens cookies jwt bearer sig signature pin login_key passkey".split())
+_UNCERTAIN_NAMES = tuple(
+    """token auth pass tokens cookies jwt bearer sig signature pin login_key passkey recovery_code backup_code
+    unlock_code""".split()
+)
 _NEUTRAL_WORDS = frozenset(
     """prod production dev development staging stage live old new current base value val text plain raw default primary
-    secondary main backup b64 base64 encoded confirm confirmation again repeat env var str string data""".split()
+    secondary main backup b64 base64 encoded confirm confirmation again repeat env var str string data pem""".split()
 )
 """Words after the name of a secret that change nothing: `API_KEY_PROD`."""
+_CONNECTION_STRING = ["connection", "string"]
+"""The name in which `string` is not neutral."""
 _QUESTION_WORDS = frozenset(
     """is has no not show hide forgot forgotten reset change need needs require requires required use uses without
     missing invalid wrong incorrect enable disable allow max min""".split()
 )
 """Words before the name of a secret that make it something else: `reset_password`."""
+_ACTIONS = frozenset("reset change forgot forgotten".split())
+"""Question words that describe a token: a `reset_token` resets a password, and is a secret itself."""
 _ORDINARY_KEYS = frozenset(
     """primary foreign sort cache partition public row hash dict lookup object routing group shift arrow index unique
     sorting ordering range map json item case content question agent suite run fingerprint idempotency message
@@ -92,6 +100,7 @@ _PLACEHOLDER = re.compile(
     r"|\[?(?:masked|redacted|removed|hidden|filtered|omitted|none|null|nil|true|false|undefined|required|optional)\]?"
     r"|your[-_ ][a-z_ -]{1,60}|(?:insert|enter|put|replace)[-_ ][a-z_ -]{0,60}here|same-origin|include|omit"
     r"|(?:env|file|vault|op|ssm)://?.*|env[:.][\w.]+)"
+    r"|!(?:vault|secret|env|env_var|Ref|Sub|GetAtt|ImportValue|reference)"
     r"|\$[A-Z_][A-Z0-9_]*|\$[a-z_]+(?:[.\[>-].*)?|secrets\.[A-Z0-9_]+"
     r"|(?:os\.environ|process\.env|ENV\[|System\.getenv|import\.meta\.env).*"
 )
@@ -111,9 +120,9 @@ def last_part(name: str) -> str:
 def name_strength(name: str) -> Strength:
     """How much a name says about its value: `http.request.header.authorization`, `X-Api-Key`, `apiKey_2`."""
     words = [word for word in last_part(name).split("_") if word]
-    while len(words) > 1 and (words[-1] in _NEUTRAL_WORDS or words[-1].isdigit()):
+    while len(words) > 1 and (words[-1] in _NEUTRAL_WORDS or words[-1].isdigit()) and words[-2:] != _CONNECTION_STRING:
         words.pop()
-    if not words or words[0] in _QUESTION_WORDS:
+    if not words or (words[0] in _QUESTION_WORDS and not (words[0] in _ACTIONS and words[-1] == "token")):
         return Strength.NONE
     last = words[-1].rstrip("0123456789") or words[-1]
     plain = "_".join([*words[:-1], last])

@@ -55,8 +55,9 @@ MAX_OBJECT_LENGTH = 600
 """How far apart the name and the value of an object may be."""
 
 _HINTS = tuple(
-    """pass pwd pw secret token key auth cookie credential bearer basic connection kennwort contraseña senha пароль 密码
-    パスワード jwt identified sig code pin psk sess sid _pat mnemonic phrase user, user;""".split()
+    """pass pwd pw secret token key auth cookie credential bearer basic connection kennwort contrase senha
+    wachtwoord lösenord hasło parola пароль 密码 パスワード jwt
+    identified sig code pin psk sess sid _pat mnemonic phrase user, user;""".split()
 )
 """One of these is in every name of a secret and in every scheme of authorization."""
 
@@ -97,7 +98,8 @@ def _find_plain(text: str) -> Iterator[Secret]:
     yield from find_shapes(text)
     lowered = _lower(text)
     if _has_hint(text, lowered):
-        for start, end in (*_after_names(text, lowered), *_in_commands(text), *_in_manifests(text)):
+        found = (*_after_names(text, lowered), *_in_commands(text), *_in_manifests(text), *_in_inserts(text, lowered))
+        for start, end in found:
             yield Secret("", start, end, True)
         yield from (Secret("", *match.span(1), True) for match in _LOGIN_TOKEN.finditer(text))
     yield from (Secret("", *match.span(1), True) for match in _PGPASS.finditer(text) if ":" in text)
@@ -131,9 +133,9 @@ def _find_encoded(text: str) -> Iterator[Secret]:
 
 _NAME = re.compile(
     r"pass(?:[ _-]?(?:word|phrase|code)|wd|wort)?|p(?:wd|w)(?![a-z])|secret|token|key|auth|cookie|credential"
-    r"|connection[ _-]?string|kennwort|contraseña|senha|mot de passe|пароль|密码|パスワード|jwt|bearer|basic"
-    r"|sig|code|pin(?![a-z])|psk|sess|sid(?![a-z])|(?<=_)pat(?![a-z])|mnemonic|(?:seed|recovery)[ _-]phrase"
-    r"|identified(?: with \w{1,40})? by"
+    r"|connection[ _-]?string|kennwort|contrase[ñn]a|senha|mot ?de ?passe|wachtwoord|lösenord|hasło|parola|пароль|密码"
+    r"|パスワード|jwt|bearer|basic|sig|code|pin(?![a-z])|psk|sess|sid(?![a-z])|(?<=_)pat(?![a-z])|mnemonic"
+    r"|(?:seed|recovery)[ _-]phrase|identified(?: with \w{1,40})? by"
 )
 _SPACED_BEGINNING = re.compile(
     r"(?:api|access|secret|auth|private|refresh|bearer|account|master|unseal|recovery|signing|admin)[ ]"
@@ -158,9 +160,9 @@ def _after_names(text: str, lowered: str) -> Iterator[tuple[int, int]]:
         for span in _values_of(text, start, end, name):
             yield span
             position = max(position, span[1])
-        if start >= table_end and name_strength(name) is Strength.CERTAIN:
+        if start >= table_end and (strength := name_strength(name)) is not Strength.NONE:
             cells, table_end = _column(text, start, end)
-            yield from cells
+            yield from (cell for cell in cells if strength is Strength.CERTAIN or looks_random(text[slice(*cell)]))
 
 
 def _whole_name(text: str, start: int, end: int) -> tuple[int, int]:
@@ -182,28 +184,42 @@ def _whole_name(text: str, start: int, end: int) -> tuple[int, int]:
 # Separators and values
 
 _QUOTE = r"(?:\\{0,8}[\"'`]|&(?:quot|apos|\#0{0,3}3[49]|\#x0{0,3}2[27]);|\\{1,4}u002[27]|%(?:25)?2[27])"
-_OPENING = re.compile(rf"(?:[bBrRuUfFN@$]{{1,2}})?({_QUOTE})(?:\\?[\"']{{2}})?")
+_OPENING = re.compile(rf"(?:[bBrRuUfFN@$]{{1,2}}#{{0,3}})?({_QUOTE})(?:\\?[\"']{{2}})?")
 _CLOSING = rf"(?:{_QUOTE}|\*\*|__|[\])]){{0,3}}"
-_TYPE = r"(?:[A-Za-z_][\w.]{0,30}(?:\[[\w., \[\]|]{0,30}\])?(?:[ ]?\|[ ]?None)?\??)"
+_TYPE = r"(?:(?:&(?:'\w{1,20} )?)?[A-Za-z_][\w.]{0,30}(?:\[[\w., \[\]|]{0,30}\])?(?:[ ]?\|[ ]?None)?\??)"
 _ASSIGNMENT = re.compile(
-    rf"(?P<close>{_CLOSING})(?:[ ][0-9]{{1,2}}(?=:))?(?:[ \t]{{0,20}}:[ \t]{{0,3}}{_TYPE}[ \t]{{0,3}}=(?!=)"
+    rf"(?P<close>{_CLOSING})(?:[ ][0-9]{{1,2}}(?=:)|\[[0-9]{{0,5}}\](?=\s?=))?"
+    rf"(?:[ \t]{{0,20}}:[ \t]{{0,3}}{_TYPE}[ \t]{{0,3}}=(?!=)"
     rf"|[ \t]{{1,3}}(?:string|str|String|text|char\*?)[ \t]{{0,3}}:?="
     rf"|[ \t]{{0,20}}(?:={{2,3}}|!={{1,2}}|=>|:=|\+=|->|<-|→|[:=：]|%(?:25)?3[aAdD]|\\{{1,4}}u003[aAdD]))"
     rf"(?:\*\*)?(?:\\{{1,4}}[nrt]|\s|%20|\+(?=[\"'])){{0,20}}"
 )
-_PAIR = re.compile(rf"(?:{_QUOTE},\s{{0,20}}|\(\s{{0,3}})(?={_QUOTE}|b[\"'])")
-_IS = re.compile(
-    r"(?P<close>(?:\*\*|[\"'`])?)[ \t]{1,3}(?:for [\w.@-]{1,40} )?"
-    r"(?:is|was|ist|lautet|est|es|[–—-])(?:[ \t]{0,2}:)?[ \t]{1,3}"
+_PAIR = re.compile(
+    rf"(?:\]?{_QUOTE},\s{{0,20}}|\]?{_QUOTE}\)\.(?:type|fill|send_?[kK]eys|set_?[vV]alue|val)\(\s{{0,3}}|\(\s{{0,3}})"
+    rf"(?={_QUOTE}|b[\"'])"
 )
-_SPACE = re.compile(r"(?P<close>[\"'`]?)(?:[ \t]{0,20}\|[ \t]{0,20}|[ \t]{1,20}|\\t)")
+_IS = re.compile(
+    r"(?P<close>(?:\*\*|[\"'`])?)[ \t]{1,3}(?:(?:for|of|to|für|de) (?:[\w.@'/-]{1,40} ){1,6}?)?"
+    r"(?:(?:is|was|ist|lautet|est|es|è|é|är|jest|to|will be|is now|(?:(?:has been|was|is) )?(?:set|changed|reset) to)"
+    r"(?:[ \t]{0,2}:)?|[–—-])[ \t]{1,3}"
+)
+_SPACE = re.compile(r"(?P<close>[\"'`]?)(?:[ \t]{0,20}\|[ \t]{0,20}|[ \t]{1,20}(?:[05789] )?|\\t)")
+"""What is between a name and its value on a line; routers write a digit there for the kind of the password."""
 _TAG_BEGINNING = re.compile(r"(?:<|&lt;)(?:[\w-]{1,20}:)?\Z")
-_NAME_ATTRIBUTE = re.compile(r"(?:name|key|id)\s?=\s?[\"']\Z|<key>\s{0,10}\Z")
+_NAME_ATTRIBUTE = re.compile(r"(?i)(?:name|key|id)\s?=\s?[\"']\Z|<(?:key|name)>\s{0,10}\Z")
 _TAG_END = re.compile(r"(?:\s[^<>]{0,200})?(?:>|&gt;)\s{0,40}(?:<!\[CDATA\[)?\s{0,40}")
 _NAMED_TAG = re.compile(
-    rf"{_QUOTE}[^<>]{{0,100}}>\s{{0,40}}(?:<!\[CDATA\[)?\s{{0,40}}|\s{{0,10}}</key>\s{{0,40}}<string>"
+    rf"{_QUOTE}[^<>]{{0,100}}>\s{{0,40}}(?:<(?i:value|string)>\s{{0,40}})?(?:<!\[CDATA\[)?\s{{0,40}}"
+    r"|\s{0,10}</(?i:key|name)>\s{0,40}<(?i:string|value)>"
 )
 _TAG_TEXT = re.compile(rf"(?:[^<>&\]]|&(?!lt;)){{1,{MAX_VALUE_LENGTH}}}(?=</|\]\]>|&lt;/)")
+_NODE_PROPERTIES = re.compile(r"(?:(?:&\w{1,40}|!!\w{1,20})[ ]{1,3}){1,2}")
+"""The name and the type that YAML allows before a value."""
+_LUA_STRING = re.compile(r"\[\[([^\[\]\r\n\"']{4,400})\]\]")
+_LINE_END = r"(?:\r?\n|(?:\\{1,4}r)?\\{1,4}n)"
+_FORM_PART = re.compile(rf"{_QUOTE}(?:{_LINE_END}Content-[\w-]{{1,40}}:[^\r\n\\]{{0,100}}){{0,3}}{_LINE_END}{{2}}")
+"""What is between the name of a field and its value in a form that is sent in parts."""
+_FORM_VALUE = re.compile(rf"[^\r\n\\]{{1,{MAX_VALUE_LENGTH}}}")
 _WRAPPER = re.compile(
     r"(?:new )?(?:SecretStr|SecretBytes|Secret|PASSWORD|String::from|String|Some|bytes|str|b64decode|base64\.b64decode)"
     r"\(\s{0,3}"
@@ -255,6 +271,7 @@ def _values_of(text: str, start: int, end: int, name: str) -> Iterator[tuple[int
 
 _WALLET_WORDS = re.compile(r"[\"'`]?\s{0,3}[:=]\s{0,3}[\"'`]?((?:[a-z]{3,8}[ ,]{1,2}){11,23}[a-z]{3,8})")
 """The 12 to 24 words from which a wallet derives its key."""
+_SESSION_COOKIES = ("jsessionid", "phpsessid", "asp.net_sessionid", "aspsessionid", "connect.sid", "laravel_session")
 _QUERY_NAMES = ("key", "code", "sig", "signature")
 
 
@@ -262,7 +279,10 @@ def _strength_here(text: str, start: int, end: int, name: str) -> Strength:
     """The strength of a name in its place.
 
     In the query of an address, `key`, `code` and `sig` are names of secrets, and so is `session` in a list of cookies.
+    Agents call their conversations sessions too; only the cookies of web frameworks are secrets everywhere.
     """
+    if name.lower() in _SESSION_COOKIES:
+        return Strength.UNCERTAIN
     if last_part(name).replace("_", "").endswith(("session", "sessionid", "sessid", "sid")):
         in_cookies = "cookies" in text[max(0, start - MAX_LINE_LENGTH) : start]
         return Strength.UNCERTAIN if in_cookies else Strength.NONE
@@ -282,8 +302,15 @@ def _directly_after(text: str, start: int, end: int, name: str, strength: Streng
         tag = _NAMED_TAG.match(text, end)
         if tag is not None and text[tag.end() - 1] != "/":
             yield from _accept(text, _TAG_TEXT.match(text, tag.end()), name, strength, quoted=True)
+        if (part := _FORM_PART.match(text, end)) is not None:
+            yield from _accept(text, _FORM_VALUE.match(text, part.end()), name, strength, quoted=True)
     if (match := _ASSIGNMENT.match(text, end)) is not None:
-        yield from _assigned(text, match.end(), name, strength, equals="=" in match[0] or "3" in match[0])
+        is_token_option = text[start] == "-" and last_part(name).endswith("token")
+        word = _BARE.match(text, match.end()) if is_token_option else None
+        if word is not None and is_uuid(word[0]):
+            yield word.span()
+        else:
+            yield from _assigned(text, match.end(), name, strength, equals="=" in match[0] or "3" in match[0])
     elif (match := _PAIR.match(text, end)) is not None:
         value = _quoted(text, match.end())
         if value is not None and _is_given_to(text[slice(*value)], name, is_option=text[start] == "-"):
@@ -306,8 +333,13 @@ def _assigned(text: str, position: int, name: str, strength: Strength, *, equals
     if block is not None:
         yield from _accept(text, block, name, strength, quoted=True, group=1)
         return
+    properties = _NODE_PROPERTIES.match(text, position)
+    position = position if properties is None else properties.end()
     wrapper = _WRAPPER.match(text, position)
     position = position if wrapper is None else wrapper.end()
+    if (long_string := _LUA_STRING.match(text, position)) is not None:
+        yield from _accept(text, long_string, name, strength, quoted=True, group=1)
+        return
     if text[position : position + 1] in ("[", "("):
         yield from _items(text, position + 1, name, strength)
         return
@@ -361,14 +393,15 @@ def _on_the_line(
     is_login = name.lower() == "password" and _LOGIN.search(
         text, max(0, match.start() - MAX_LINE_LENGTH), match.start()
     )
-    is_sentence = match.re is _IS and is_mixed(content) and len(content) >= 6
+    is_sentence = match.re is _IS and (is_mixed(content) or content.isdigit()) and len(content) >= 6
     if strength is Strength.CERTAIN and is_sentence:
         yield value
         return
+    is_phrase = name.lower().endswith("phrase") and content.count(" ") >= 3
     if (
         strength is Strength.CERTAIN
         and quoted
-        and (is_mixed(content) or (name.isupper() and _is_sql(text, match.start())))
+        and (is_mixed(content) or is_phrase or (name.isupper() and _is_sql(text, match.start())))
     ):
         yield value
         return
@@ -376,7 +409,7 @@ def _on_the_line(
         yield value
         return
     shortest = 6 if strength is Strength.CERTAIN else CREDENTIAL_LENGTH
-    if strength is Strength.CERTAIN and is_uuid(content):
+    if is_uuid(content) and (strength is Strength.CERTAIN or (is_option and last_part(name).endswith("token"))):
         yield value
         return
     if not looks_like_credential(content, shortest) and not _SIGN_IN_WORD.search(content):
@@ -521,11 +554,39 @@ def _column(text: str, start: int, end: int) -> tuple[list[tuple[int, int]], int
     return cells, position
 
 
+_INSERT = re.compile(
+    r"insert\s{1,4}(?:or \w{1,10} )?into\s{1,4}[^\s()]{1,80}\s{0,4}\(([^()]{1,600})\)\s{0,4}values\s{0,4}"
+)
+_SQL_VALUE = re.compile(r"\s{0,4}(?:'((?:[^'\\]|\\.|''){0,400})'|[^,'()]{0,60})\s{0,4}[,)]")
+_ROW_BEGINNING = re.compile(r"[\s,]{0,4}\(")
+MAX_SQL_ROWS = 100
+
+
+def _in_inserts(text: str, lowered: str) -> Iterator[tuple[int, int]]:
+    """The values of `insert into users (login, password) values ('kim', '...')`."""
+    for insert in _INSERT.finditer(lowered) if "insert" in lowered else ():
+        names = [name.strip(" \t\r\n\"'`[]\\") for name in insert[1].split(",")]
+        position = insert.end()
+        for _ in range(MAX_SQL_ROWS):
+            row = _ROW_BEGINNING.match(text, position)
+            if row is None:
+                break
+            position = row.end()
+            for name in names:
+                value = _SQL_VALUE.match(text, position)
+                if value is None:
+                    break
+                strength = name_strength(name)
+                if value[1] and strength is not Strength.NONE:
+                    yield from _accept(text, value, name, strength, quoted=True, group=1)
+                position = value.end()
+
+
 # Objects that have a name and a value
 
 _BEFORE_NAME = re.compile(
     rf"(?i)(?:name|key|header|field|parameter|variable|var|id|label|property|option)(?:{_QUOTE})?\s{{0,3}}[:=]\s{{0,3}}"
-    rf"(?:{_QUOTE})?\Z"
+    rf"(?:{_QUOTE})?(?:/?[\w.-]{{1,40}}/){{0,6}}\Z"
 )
 _VALUE_KEY = re.compile(
     rf"(?i)(?<![a-z])(?:\w{{0,20}}[_-]?)?(?:value|val|content|data)(?:{_QUOTE})?\s{{0,3}}[:=]\s{{0,3}}"
@@ -534,7 +595,7 @@ _VALUE_KEY = re.compile(
 
 def _in_object(text: str, start: int, end: int, name: str, strength: Strength) -> Iterator[tuple[int, int]]:
     """The value of `{"name": "X-Api-Key", "value": "..."}`, in either order, as data, in YAML or as attributes."""
-    before = text[max(0, start - 40) : start]
+    before = text[max(0, start - 80) : start]
     inner = (_HCL_DEFAULT if _HCL_VARIABLE.search(before) else _INNER_VALUE).match(text, end)
     if inner is not None:
         yield from _assigned(text, inner.end(), name, strength, equals=False)
@@ -647,15 +708,28 @@ _COMMANDS = tuple(
         ),
         (("mysql", "mariadb"), rf"(?<=[\s\"'])-p['\"]?(?![0-9]{{1,5}}\b)({_VALUE})"),
         (
-            ("login", "sshpass", "mongo", "twine", "az ", "skopeo", "rabbitmqadmin", "ansible", "cqlsh"),
+            ("login", "sshpass", "mongo", "twine", "az ", "nuget", "skopeo", "rabbitmqadmin", "ansible", "cqlsh"),
             rf"(?<=[\s\"'])-p(?:[\s\"',]{{1,4}}|['\"])(?![0-9]{{1,5}}\b|-)({_VALUE})",
         ),
+        (("curl",), rf"\s(?:-b|--cookie)\s{{1,3}}['\"]?[^\s=;'\"]{{1,80}}=({_VALUE})"),
+        (("etcdctl",), rf"\s--user[\s=]{{1,3}}['\"]?{_USER}:({_VALUE})"),
+        (("ssh-keygen",), rf"\s-[NP]\s{{1,3}}['\"]?(?!-)({_VALUE})"),
+        (("--with-token", "-stdin"), rf"\s{{0,3}}<<<\s{{0,3}}['\"]?({_VALUE})"),
+        (
+            ("<(echo", "<(printf"),
+            r"\s{1,3}(?:-n\s{1,3}|['\"]?%s['\"]?\s{1,3})?['\"]?([^\s\"'\\)]{3,200})['\"]?\)",
+        ),
+        (("snmp-server", "snmpwalk", "snmpget"), rf"\s(?:community|-c)\s{{1,3}}['\"]?({_VALUE})"),
         (("ldap",), rf"\s-w\s{{1,3}}['\"]?(?!-)({_VALUE})"),
         (("redis-cli",), rf"\s-a\s{{1,3}}['\"]?(?!-)({_VALUE})"),
-        (("zip ", "sqlcmd", "bcp "), rf"\s-P\s{{0,3}}['\"]?(?!-)({_VALUE})"),
+        (("zip ", "sqlcmd", "bcp ", "mosquitto_"), rf"\s-P\s{{0,3}}['\"]?(?!-)({_VALUE})"),
         (("7z ",), rf"\s-p({_VALUE})"),
         (("openssl",), rf"\s-pass(?:in|out)?\s{{1,3}}['\"]?pass:({_VALUE})"),
-        (("htpasswd",), rf"\s-\w{{0,4}}b\w{{0,4}}\s{{1,3}}\S{{1,100}}\s{{1,3}}\S{{1,80}}\s{{1,3}}['\"]?({_VALUE})"),
+        (
+            ("htpasswd",),
+            rf"\s-\w{{0,4}}b\w{{0,4}}(?:\s{{1,3}}-\w{{1,5}}){{0,3}}\s{{1,3}}\S{{1,100}}\s{{1,3}}\S{{1,80}}\s{{1,3}}['\"]?({_VALUE})",
+        ),
+        (("WIFI:",), r"[:;]P:((?:[^;\\\s]|\\.){3,200})(?=;)"),
         (("smbclient", "rpcclient", "smbmap"), rf"\s-U\s{{0,3}}['\"]?[^\s%]{{1,80}}%({_VALUE})"),
         (("sqlplus", "expdp", "impdp", "thin:"), rf"(?:\s|(?<=thin:))\w{{1,40}}/({_VALUE}?)(?=@)"),
         (

@@ -46,6 +46,7 @@ _SHAPES: tuple[tuple[str, str], ...] = (
     ("GitLab token", r"gl(?:pat|dt|rt|rtr|cbt|ptt|ft|soat|agent|oas|imt|ffct|wt)-[\w-]{16,}"),
     ("GitLab token", r"GR1348941[\w-]{16,}"),
     ("Grafana token", r"gls?[ac]_[\w+/=]{20,}"),
+    ("Grafana key", r"eyJrIjoi[\w+/=-]{40,}"),
     ("Groq key", r"gsk_[A-Za-z0-9]{16,}"),
     ("Hugging Face token", r"hf_[A-Za-z0-9]{16,}"),
     ("Hugging Face token", r"api_org_[A-Za-z0-9]{30,}"),

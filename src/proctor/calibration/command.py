@@ -24,11 +24,21 @@ SECONDS_BETWEEN_LINES = 10.0
 
 
 @click.command(
-    "calibrate", cls=DocumentedCommand, examples=("proctor calibrate openai:gpt-5-mini labels.jsonl -e Faithfulness",)
+    "calibrate",
+    cls=DocumentedCommand,
+    examples=(
+        "proctor calibrate openai:gpt-5-mini labels.jsonl -e Faithfulness",
+        """proctor calibrate openai:gpt-5-mini labels.jsonl -e 'LLMJudge={"rubric": "The answer is polite."}'""",
+    ),
 )
 @click.argument("judge", metavar="JUDGE")
 @click.argument("rows", metavar="ROWS.jsonl", type=click.Path(path_type=Path))
-@click.option("-e", "--evaluator", metavar="NAME", help="Evaluator to calibrate (default: Faithfulness or Factuality).")
+@click.option(
+    "-e",
+    "--evaluator",
+    metavar="NAME[=JSON]",
+    help="Evaluator to calibrate, with its arguments (default: Faithfulness or Factuality).",
+)
 @click.option(
     "--positive",
     metavar="LABEL",

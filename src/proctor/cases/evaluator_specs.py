@@ -145,6 +145,12 @@ def _write_spec(spec: EvaluatorSpec) -> Json:
     return {spec.name: options} if options else spec.name
 
 
+def write_option(spec: EvaluatorSpec) -> str:
+    """The evaluator as `-e` takes it: `ExactMatch`, or `ROUGE={"variant":"rouge1"}`."""
+    written = _write_spec(spec)
+    return f"{spec.name}={canonical(written[spec.name])}" if isinstance(written, dict) else spec.name
+
+
 def spec_key(spec: EvaluatorSpec) -> str:
     """A text that two specs share if they are equal, also if their arguments cannot be hashed."""
     return canonical(

@@ -14,7 +14,7 @@ import signal
 import sys
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -278,7 +278,8 @@ def _make_streams_safe() -> None:
         if stream is None:
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: PTH123, SIM115
         elif hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")
+            with suppress(OSError, ValueError):  # the stream of an isolated trial, or one that is closed
+                stream.reconfigure(errors="backslashreplace")
 
 
 def _end_of_pipe() -> int:

@@ -57,7 +57,8 @@ class EachOnce:
         }
         listed = "; ".join(f"{words} {', '.join(map(str, found[:20]))}" for words, found in faults.items() if found)
         verdicts = "1 verdict" if len(numbers) == 1 else f"{len(numbers)} verdicts"
-        given = f"the judge gave {verdicts} for {self.count} {self.items} ({listed})"
+        items = self.items.removesuffix("s") if self.count == 1 else self.items
+        given = f"the judge gave {verdicts} for {self.count} {items} ({listed})"
         return f"{given}; {self.field} must have exactly one entry for each number from 1 to {self.count}"
 
 

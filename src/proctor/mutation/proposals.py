@@ -301,10 +301,13 @@ def _missing_facts(turn: Turn, survivors: Sequence[Mutant], replies: Sequence[Re
         candidates = list(
             islice(_candidates(texts[0], to_text(turn.input), _difference(texts[0], wrong)), MAX_CANDIDATES)
         )
-        lacking = (fact for fact in candidates if fact not in facts and _is_missing_only_in(fact, wrong, texts))
         if any(_is_missing_only_in(fact, wrong, texts) for fact in facts):
             continue
-        facts += [fact for fact, _ in zip(lacking, range(1), strict=False)]
+        lacking = [fact for fact in candidates if _is_missing_only_in(fact, wrong, texts)]
+        exact = [fact for fact in lacking if not lets_numbers_through(fact, texts[0], decimals=True)]
+        # The good answers may share no word after `to 17:00`. It kills more than nothing does, and more than `17`.
+        phrases = [fact for fact in lacking if not re.fullmatch(_FIGURE, fact)]
+        facts += [*exact, *phrases, *lacking][:1]
     return facts[:MAX_FACTS]
 
 
@@ -312,23 +315,27 @@ def _is_missing_only_in(fact: str, wrong: str, texts: Sequence[str]) -> bool:
     """Whether all good answers have the phrase and the wrong one has not; a single word may be part of another word."""
     if fact.isalpha() or _has(fact, wrong) or not all(_has(fact, text) for text in texts):
         return False
-    return not lets_numbers_through(fact, texts[0])
+    return not lets_numbers_through(fact, texts[0], decimals=False)
 
 
 def _has(keyword: str, text: str) -> bool:
     return bool(find_keywords([keyword], text, ignore_case=True)[0])
 
 
-def lets_numbers_through(keyword: str, text: str) -> bool:
-    """Whether a wrong number in the text could still contain the keyword: `5` is also found in `5.7`."""
+def lets_numbers_through(keyword: str, text: str, *, decimals: bool) -> bool:
+    """Whether the keyword is still found if a number of the text begins or ends with another digit.
+
+    With `decimals`, also if it has other decimals: `5` is found in `5.7`, but `5 days` is not.
+    """
     start = text.casefold().find(keyword.casefold())
     end = start + len(keyword)
     for match in re.finditer(NUMBER, text):
         if start < match.end() and match.start() < end and re.search(r"\d", keyword):
-            ends = [
-                Edit(match.end(), match.end(), digit) for digit in ("7", *(() if "." in match.group() else (".7",)))
-            ]
-            if any(_has(keyword, edit.apply_to(text)) for edit in (Edit(match.start(), match.start(), "7"), *ends)):
+            has_decimals = "." in match.group()
+            endings = [".7"] if decimals and not has_decimals else []
+            endings += ["7"] if decimals or not has_decimals else []
+            edits = [Edit(match.end(), match.end(), ending) for ending in endings]
+            if any(_has(keyword, edit.apply_to(text)) for edit in (Edit(match.start(), match.start(), "7"), *edits)):
                 return True
     return False
 

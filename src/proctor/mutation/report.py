@@ -280,9 +280,7 @@ def kind_proposal_text(item: KindFinding) -> str:
     """Where the suggested lines belong and what they kill, or that there are none."""
     proposal = item.proposal
     if proposal is None:
-        return (
-            "no expectation that needs no model kills these and passes all good answers; let a judge score the answer"
-        )
+        return "no keyword or comparison kills these and passes every good answer; let a judge score it"
     turn = "" if proposal.turn is None else f" (turn {proposal.turn + 1})"
     return f"shortest expectation, in case {proposal.case}{turn}: kills {proposal.kills} of {proposal.of}"
 

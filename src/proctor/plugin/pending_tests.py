@@ -17,10 +17,12 @@ from typing import Any
 
 import pytest
 
-from proctor.base.open_checks import OpenCheck, Undecided, collect_open_checks, headline
+from proctor.base.open_checks import UNITTEST, OpenCheck, Undecided, collect_open_checks, headline
 
 MODES = ("fail", "skip")
 CHECKS = pytest.StashKey[list[OpenCheck]]()
+SUBTEST_CHECKS = pytest.StashKey[int]()
+"""The number of checks that belong to subtests which are over."""
 HINTS = {"model": "set --proctor-judge", "grade": "use `proctor grade`"}
 
 
@@ -51,6 +53,7 @@ class PendingTests:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
         _checks(item).clear()  # pytest-rerunfailures runs a test several times; the last time counts
+        item.stash[SUBTEST_CHECKS] = 0
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_call(self) -> Generator[None, object, object]:
@@ -78,7 +81,10 @@ class PendingTests:
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         report = yield
-        if self._is_called or (report.when == "setup" and report.passed):
+        if self._is_called:
+            self._mark_subtest(report, item, call)
+            return report
+        if report.when == "setup" and report.passed:
             return report  # the test goes on, and may fail
         own = _checks(item)
         checks = [*own]
@@ -89,11 +95,20 @@ class PendingTests:
         if isinstance(error, Undecided):
             checks.append(OpenCheck(summary=_first_line(error), details=str(error)))
         is_open = error is not None and self._is_open(error, checks)
-        if not is_open:
-            checks = [check for check in checks if not check.only_if_raised]
         if checks:
             self._apply(report, item, checks, has_failed=error is not None and not is_open)
         return report
+
+    def _mark_subtest(self, report: pytest.TestReport, item: pytest.Item, call: pytest.CallInfo[None]) -> None:
+        """Mark the report of a subtest with open checks, unless it failed; its test is pending at its end."""
+        seen = item.stash.get(SUBTEST_CHECKS, 0)
+        checks = _checks(item)[seen:]
+        item.stash[SUBTEST_CHECKS] = seen + len(checks)
+        error = None if call.excinfo is None else call.excinfo.value
+        if error is not None and self._is_open(error, checks):
+            report.outcome, report.longrepr = "passed", None  # as after `assert_test`, the test goes on
+        if report.passed and any(not check.is_skipped for check in checks):
+            report.proctor_pending = pending_message(checks, self.mode)  # type: ignore[attr-defined]
 
     def _is_open(self, error: BaseException, checks: Sequence[OpenCheck]) -> bool:
         """Whether the exception that ended a test says that a result is pending.
@@ -125,11 +140,17 @@ class PendingTests:
         elif not report.skipped:
             _set_skipped(report, item, headline(checks))
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_report_teststatus(self, report: Any) -> tuple[str, str, tuple[str, dict[str, bool]]] | None:
-        if not is_pending(report) or report.outcome not in ("failed", "skipped"):
-            return None  # a report that pytest-rerunfailures has turned into a re-run, for example
-        return "pending", "P", ("PENDING", {"yellow": True} if report.outcome == "skipped" else {"red": True})
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_report_teststatus(self, report: Any) -> Generator[None, Any, Any]:
+        status = yield
+        if not is_pending(report):
+            return status
+        if report.outcome in ("failed", "skipped"):
+            return "pending", "P", ("PENDING", {"yellow": True} if report.outcome == "skipped" else {"red": True})
+        if report.outcome != "passed":
+            return status  # a report that pytest-rerunfailures has turned into a re-run, for example
+        category, letter, word = status  # of a subtest
+        return category.replace("passed", "pending"), letter, word.replace("PASSED", "PENDING")
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_terminal_summary(self, terminalreporter: Any, config: pytest.Config) -> None:
@@ -180,20 +201,23 @@ def pending_message(checks: Sequence[OpenCheck], mode: str = "fail") -> str:
 
 
 def _details(checks: Sequence[OpenCheck]) -> str:
-    return "\n\n".join(check.details or headline([check]) for check in checks)
+    return "\n\n".join(dict.fromkeys(check.details or headline([check]) for check in checks))
 
 
 def _is_raised_at(error: BaseException, place: tuple[str, int] | None) -> bool:
     """Whether the statement that raised an exception, which may have several lines, is at this file and line."""
+    own = None  # the innermost frame that is none of unittest's `assert` methods
     trace = error.__traceback__
-    if place is None or trace is None:
-        return False
-    while trace.tb_next is not None:
+    while trace is not None:
+        if UNITTEST not in trace.tb_frame.f_globals:
+            own = trace
         trace = trace.tb_next
-    code = trace.tb_frame.f_code
-    first, last, _, _ = next(islice(code.co_positions(), trace.tb_lasti // 2, None), (None, None, None, None))
+    if place is None or own is None:
+        return False
+    code = own.tb_frame.f_code
+    first, last, _, _ = next(islice(code.co_positions(), own.tb_lasti // 2, None), (None, None, None, None))
     file, line = place
-    return code.co_filename == file and (first or trace.tb_lineno) <= line <= (last or trace.tb_lineno)
+    return code.co_filename == file and (first or own.tb_lineno) <= line <= (last or own.tb_lineno)
 
 
 def _first_line(error: BaseException) -> str:

@@ -159,14 +159,15 @@ class SessionAnswers:
         return store, session_row(store, self._session.run_id)
 
     @functools.cached_property
-    def _earlier(self) -> list[tuple[Store, dict[Key, int]]]:
+    def _earlier(self) -> list[tuple[Store, dict[Key, dict[str, int]]]]:
         stores = [Store(self._folder)] if (self._folder / "results.db").is_file() else []
         if (self._folder / FOLDER / "results.db").is_file():
             stores.append(Store(self._folder / FOLDER))
         return [(store, store.latest_answers()) for store in stores]
 
     def _find_in_earlier_sessions(self, key: Key) -> Trial | None:
-        trials = [store.trial(answers[key]) for store, answers in self._earlier if key in answers]
+        latest = ((store, next(reversed(answers[key].values()))) for store, answers in self._earlier if key in answers)
+        trials = [store.trial(number) for store, number in latest]
         complete = [trial for trial in trials if not trial.ended_early]
         return max(complete, key=lambda trial: trial.started_at, default=None)
 

@@ -22,6 +22,7 @@ from typing import Any
 from proctor.base.errors import StoreError
 from proctor.base.json_data import Json, canonical, to_json
 from proctor.cases.encoding import dumps
+from proctor.cases.evaluator_specs import write_option
 from proctor.cases.threshold import TOLERANCE, passes
 from proctor.results.agreement import (
     CorrectedRate,
@@ -86,6 +87,8 @@ class JudgedScores:
     """The arguments of the evaluator; `None` if they are not known."""
     judged_at: float
     served: Sequence[str] = ()
+    option: str = ""
+    """The evaluator with its arguments, as `proctor calibrate -e` takes it."""
 
 
 def stale_reason(calibration: Calibration, scores: JudgedScores) -> str:
@@ -339,15 +342,16 @@ def review_calibrations(run: Run) -> CalibrationReview:
 def _judged_scores(run: Run, scores: Sequence[tuple[Trial, Score]]) -> JudgedScores:
     trial, score = scores[0]
     specs = [*(trial.case.evaluators or ()), *(spec for turn in trial.case.turns for spec in turn.evaluators or ())]
-    arguments = next((to_json(spec.arguments) for spec in specs if spec.title == score.evaluator), None)
+    spec = next((spec for spec in specs if spec.title == score.evaluator), None)
     details = [item.details for _, item in scores]
     return JudgedScores(
         judge_name(score),
         score.fingerprint,
         prompt_versions(details),
-        arguments,
+        None if spec is None else to_json(spec.arguments),
         run.started_at,
         served_models(details),
+        score.evaluator if spec is None else write_option(spec),
     )
 
 
@@ -366,7 +370,7 @@ def _judge_argument(calibration: Calibration, judged: JudgedScores) -> str:
 
 def _stale(calibration: Calibration, reason: str, judged: JudgedScores) -> StaleCalibration:
     rows = calibration.source if calibration.binding is None else calibration.binding.rows_file
-    words = ["proctor", "calibrate", _judge_argument(calibration, judged), rows, "-e", calibration.evaluator]
+    words = ["proctor", "calibrate", _judge_argument(calibration, judged), rows, "-e", judged.option]
     return StaleCalibration(calibration.evaluator, calibration.judge, calibration.created_at, reason, shlex.join(words))
 
 

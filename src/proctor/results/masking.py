@@ -13,6 +13,7 @@ from typing import Any
 
 from proctor.base.json_data import fingerprint
 from proctor.base.masking import IdMasker, Masker, is_masked, secret_values_in, texts_in
+from proctor.base.secret_names import is_mixed
 from proctor.cases.identity import content_key
 from proctor.cases.suite import Case
 from proctor.results.trial import Trial
@@ -28,7 +29,10 @@ class TrialMasker:
         self._ids = IdMasker()
 
     def trial(self, trial: Trial) -> Trial:
-        """The trial without secrets; the same object if it has none."""
+        """The trial without secrets; the same object if it has none.
+
+        What is a secret in one text is one in all of them. Reasons of scores also quote pieces of texts.
+        """
         general = Masker()
         words = [(score.reasoning, score.details) for score in trial.scores]  # the rest of a score is ours
         spans = trial.spans if isinstance(trial.spans, (list, tuple)) else ()  # stored ones are masked already
@@ -36,12 +40,17 @@ class TrialMasker:
             (trial.case, trial.end_reason, trial.replies, words, trial.warnings, trial.captured, spans)
         ):
             return trial
-        masker = Masker(secret_values_in((trial.replies, trial.case)))
-        content = (trial.end_reason, trial.replies, trial.scores, trial.warnings, trial.captured)
-        reason, replies, scores, warnings, captured = masked = masker.data(content)
-        case, masked_spans = self.case(trial.case, general), masker.data(spans)
-        if masked is content and case is trial.case and masked_spans is spans:
+        named = set(secret_values_in((trial.replies, trial.case)))
+        masker = Masker(named)
+        content = (trial.end_reason, trial.replies, trial.scores, trial.warnings, trial.captured, spans)
+        case = self.case(trial.case, general)
+        if masker.data(content) is content and case is trial.case:
             return trial
+        secrets = named | masker.secrets_in((trial.replies, trial.case, spans))
+        masker = Masker(named | set(filter(is_mixed, secrets)))
+        replies, captured, masked_spans = masker.data((trial.replies, trial.captured, spans))
+        quoting = Masker(named, quoted=secrets)
+        reason, scores, warnings = quoting.data((trial.end_reason, trial.scores, trial.warnings))
         result = replace(
             trial,
             case=case,
@@ -117,6 +126,14 @@ def case_check(case: Case) -> str:
     They are too few to find out a secret by trying: one in 4,096 values has the same.
     """
     return fingerprint(content_key(case), case.description)[:CHECK_LENGTH]
+
+
+def has_other_secret(case: Case, check: str) -> bool:
+    """Whether a secret in a case is not the one of a stored trial, whose `masked_case` is `check`.
+
+    Only for a case that is otherwise the same. An empty check, as in a store with secrets, says nothing.
+    """
+    return bool(check) and mask_case(case) is not case and case_check(case) != check
 
 
 def _fields(value: Any) -> Iterator[tuple[str, Any]]:

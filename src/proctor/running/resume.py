@@ -29,7 +29,7 @@ from proctor.base.errors import StoreError
 from proctor.base.json_data import fingerprint, to_json
 from proctor.base.locks import FileLock
 from proctor.cases.identity import TrialAddress, case_key_before_simulation
-from proctor.results.masking import mask_case
+from proctor.results.masking import has_other_secret, mask_case
 from proctor.results.run import Run, RunStatus
 from proctor.results.score import Outcome
 from proctor.results.store.store import Store, StoredTrial
@@ -118,6 +118,8 @@ def resume_run(run: Run, plan: Plan, store: Store) -> OpenRun | None:
 def _is_unchanged(planned: PlannedTrial, key: StoredTrial) -> bool:
     """Whether a stored trial has the case and the agent of the plan; the stored case may be masked."""
     if key.agent != planned.suite.agent_fingerprint:
+        return False
+    if has_other_secret(planned.case, key.masked_case):
         return False
     return any(key.case_key == case_key_before_simulation(case) for case in (planned.case, mask_case(planned.case)))
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from proctor.agents.opened_files import has_changed
-from proctor.cases.identity import TrialAddress, question_key
+from proctor.cases.identity import TrialAddress, content_key, question_key
 from proctor.cases.suite import Case
-from proctor.results.masking import mask_case
+from proctor.results.masking import has_other_secret, mask_case
 from proctor.results.score import NO_SCORES, Outcome
 from proctor.results.store.store import Store
 from proctor.results.trial import Trial
@@ -26,7 +26,8 @@ EarlierAnswer = Callable[[PlannedTrial], Trial | None]
 
 
 def stored_answers(store: Store) -> EarlierAnswer:
-    """Finds the latest stored answer of the same agent to the same input.
+    """Finds the latest stored answer of the same agent to the same input, of the same case if there is one: its scores
+    are about that case.
 
     An input with a secret, which is masked in the store, has none: another secret of the same kind and length has the
     same mask. A digest of the input would tell them apart, but a short secret could be guessed from it.
@@ -37,9 +38,11 @@ def stored_answers(store: Store) -> EarlierAnswer:
         if planned.suite.not_reused_because:
             return None
         key = question_key(planned.case), planned.suite.agent_fingerprint, planned.number
-        number = numbers.get(key)
-        stored = None if number is None else store.trial(number)
-        if stored is None or stored.ended_early or has_changed(stored.files_read) is not None:
+        by_case = numbers.get(key)
+        if by_case is None:
+            return None
+        stored = store.trial(by_case.get(planned.case.id) or next(reversed(by_case.values())))
+        if stored.ended_early or has_changed(stored.files_read) is not None:
             return None
         return stored
 
@@ -77,9 +80,17 @@ def is_same_question(case: Case, stored: Case) -> bool:
     return question_key(case) == keys[0] or question_key(masked) in keys
 
 
+def _has_other_secret_in_input(case: Case, stored: Trial) -> bool:
+    """Whether a secret has changed in a case that has one in its input and is otherwise the same."""
+    is_input_masked = any(part.endswith((".input", ".inputs", ".state")) for part in stored.masked or ())
+    masked = mask_case(case)
+    is_same = (content_key(masked), masked.description) == (content_key(stored.case), stored.case.description)
+    return is_input_masked and is_same and has_other_secret(case, stored.masked_case)
+
+
 def same_question_or_error(planned: PlannedTrial, stored: Trial) -> Trial:
     """The stored trial if the input of its case has not changed, else an error: the answer is to another input."""
-    if is_same_question(planned.case, stored.case):
+    if is_same_question(planned.case, stored.case) and not _has_other_secret_in_input(planned.case, stored):
         return stored
     reason = "the input of the case has changed since the run whose answers are scored; run it again"
     return replace(

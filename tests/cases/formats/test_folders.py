@@ -62,6 +62,10 @@ BROKEN: dict[str, str | bytes] = {
     "expcted.csv": "id,input,expcted\n1,hi,hello\n",
     "output.csv": "id,input,output\n1,hi,hello\n",
     "question.csv": "question,expected\nhi,hello\n",
+    "inputs.csv": "inputs,expected\nhi,hello\n",
+    "named_by_windows.yaml.txt": GOOD,
+    "named_by_windows.csv.txt": "input,expected\nhi,hello\n",
+    "without_ending": GOOD,
     "semicolons.csv": "input;expected\nhi;hello\n",
     "tabs.csv": "input\texpected\nhi\thello\n",
     "tabs.tsv": "input\texpected\nhi\thello\n",
@@ -165,7 +169,7 @@ def problems_of(folder: Path) -> list[str]:
 def test_every_broken_suite_of_a_folder_is_an_error_with_its_file(tmp_path: Path) -> None:
     put(tmp_path, {"good.yaml": GOOD, **BROKEN})
     named = {problem.removeprefix(f"{tmp_path}/").partition(":")[0] for problem in problems_of(tmp_path)}
-    assert (len(BROKEN), sorted(BROKEN.keys() - named)) == (56, [])
+    assert (len(BROKEN), sorted(BROKEN.keys() - named)) == (60, [])
     assert named == BROKEN.keys()
 
 
@@ -185,6 +189,8 @@ def test_no_ordinary_file_of_a_project_is_an_error(tmp_path: Path) -> None:
         ("a.yaml", f"tests:\n{ROW}", ["a.yaml:1:", "did you mean 'cases'?"]),
         ("a.csv", "inptu,expected\nhi,hello\n", ["a.csv:1:", "'inptu' is not known; did you mean 'input'?"]),
         ("a.csv", "input;expected\nhi;hello\n", ["a.csv:1:", "separated by semicolons; separate them by commas"]),
+        ("a.yml.txt", GOOD, ["a.yml.txt:", "looks like a suite; call it a.yml"]),
+        ("refunds", GOOD, ["refunds:", "looks like a suite; call it refunds.yaml"]),
         ("a.jsonl", '\n{"inptu": "hi", "expected": "x"}\n', ["a.jsonl:2:", "did you mean 'input'?"]),
         ("a.yaml", "name: [\n", ["a.yaml:1:", "is not valid YAML"]),
         ("a.yaml", PYTHON_AGENT, ["a.yaml:2:", "'agent' and no 'cases'; add a list of cases"]),
@@ -218,6 +224,7 @@ def test_links_pipes_and_sockets_are_listed_and_not_opened(tmp_path: Path) -> No
     (folder / "back").symlink_to(folder, target_is_directory=True)
     (folder / "gone.yaml").symlink_to(tmp_path / "nowhere.yaml")
     (folder / "circle.json").symlink_to(folder / "circle.json")
+    (folder / "more_suites").symlink_to(tmp_path / "unmounted", target_is_directory=True)
     os.mkfifo(folder / "pipe.yaml")
     (folder / "device.yaml").symlink_to("/dev/zero")
     with socket.socket(socket.AF_UNIX) as server:
@@ -227,9 +234,11 @@ def test_links_pipes_and_sockets_are_listed_and_not_opened(tmp_path: Path) -> No
         skipped: list[SkippedFile] = []
         assert len(load([folder], skipped=skipped)) == 1
     reasons = {item.path.name: item.reason for item in skipped}
-    assert reasons.keys() == {"linked", "back", "gone.yaml", "circle.json", "pipe.yaml", "device.yaml", "socket.csv"}
+    links = {"linked", "back", "gone.yaml", "circle.json", "more_suites"}
+    assert reasons.keys() == links | {"pipe.yaml", "device.yaml", "socket.csv"}
     assert "link to a folder; pass it by its own name" in reasons["linked"]
     assert "leads nowhere" in reasons["gone.yaml"]
+    assert "leads nowhere" in reasons["more_suites"]
 
 
 def test_a_link_that_leads_nowhere_and_is_called_a_suite_is_an_error(tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ def test_nothing_of_it_fails_without_a_model_and_it_shows_what_it_found() -> Non
 
 @pytest.mark.parametrize("name", ["test_tool_calls_info", "test_individual_case_example"])
 def test_one_test_can_be_chosen(name: str) -> None:
-    code, output = run(f"{MODULE}::{name}")
+    code, output = run(f"{MODULE}::{name}", "--proctor-pending=skip")
     assert code == 0, output
 
 

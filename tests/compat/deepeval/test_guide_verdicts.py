@@ -88,6 +88,7 @@ def test_the_guides_metrics_fail_a_wrong_answer_and_name_the_right_figure(answer
         assert "1498.54" in metric.reason
 
 
+@pytest.mark.usefixtures("open_checks")
 @pytest.mark.parametrize("answer", OPEN.values(), ids=OPEN)
 def test_what_the_rules_cannot_prove_is_pending(answer: str) -> None:
     for metric in metrics():

@@ -89,6 +89,7 @@ def test_hallucination_takes_context_before_what_was_retrieved() -> None:
     assert metric.measure(case()) == 1.0
 
 
+@pytest.mark.usefixtures("open_checks")
 def test_what_is_made_up_without_contradicting_anything_is_left_to_a_model() -> None:
     for metric in (d.HallucinationMetric(threshold=0.9), d.HallucinationMetric(threshold=0.9, mode="grounded")):
         metric.measure(case(INVENTED))
@@ -163,6 +164,7 @@ def test_an_earlier_verdict_is_forgotten() -> None:
     assert metric.success is None
 
 
+@pytest.mark.usefixtures("open_checks")
 def test_criteria_need_a_model_and_say_so_when_they_are_asked_and_not_before() -> None:
     metric = d.GEval(name="Polite", criteria="be polite", evaluation_params=[d.LLMTestCaseParams.ACTUAL_OUTPUT])
     assert metric.__name__ == "Polite (GEval)"
@@ -368,6 +370,7 @@ def test_tool_calls_are_equal_by_name_parameters_and_output() -> None:
     assert len({one, other, ToolCall(name="a")}) == 2
 
 
+@pytest.mark.usefixtures("open_checks")
 @pytest.mark.parametrize("text", ["", "\ud800", "é" * 50_000, "{}", "NaN"])
 def test_ugly_texts_are_measured_or_told(text: str) -> None:
     for metric in (d.FaithfulnessMetric(), d.AnswerRelevancyMetric(), d.HallucinationMetric()):

@@ -27,8 +27,9 @@ SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "venv", "build", "di
 FILES_OF_OTHER_TOOLS = frozenset({"package.json", "package-lock.json", "tsconfig.json"})
 BASELINE_SUFFIX = ".baseline.jsonl"
 """The suffix of the file with the baseline of the suite next to it."""
-NEAR_SUFFIXES = (".tsv", ".toml", ".jsonc", ".json5")
+NEAR_SUFFIXES = (".tsv", ".toml", ".jsonc", ".json5", ".txt", "")
 """Endings of files that may have been meant as a suite, and that no format reads."""
+LINK_TO_NOTHING = "is a link that leads nowhere"
 SNIFF_BYTES = 1_000_000
 """How much is read of a file that cannot be parsed, or is too large to be parsed in vain."""
 LARGE_BYTES = 50_000_000
@@ -107,8 +108,7 @@ def _candidate(path: Path) -> Path | SkippedFile | Problem:
     """The file, if it can be opened and is not too large to be a suite."""
     must_be_suite = is_named_like_suite(path) or _is_called_suite(path)
     if not path.exists():
-        reason = "is a link that leads nowhere"
-        return Problem(reason, path) if must_be_suite else SkippedFile(path, reason)
+        return Problem(LINK_TO_NOTHING, path) if must_be_suite else SkippedFile(path, LINK_TO_NOTHING)
     if not path.is_file():
         return SkippedFile(path, "is a pipe, a socket or a device, not a file")
     try:
@@ -124,6 +124,8 @@ def _candidate(path: Path) -> Path | SkippedFile | Problem:
 def _other_ending(path: Path) -> SkippedFile | Problem | None:
     """What is wrong with a file that looks like a suite and has an ending that no format reads."""
     suffix = ending(path)
+    if not suffix and path.is_symlink() and not path.exists():
+        return SkippedFile(path, LINK_TO_NOTHING)
     if suffix == ".py":
         text = read_start(path) if path.is_file() else ""
         if "proctor" in text and _PYTHON_SUITE.search(text):
@@ -131,6 +133,8 @@ def _other_ending(path: Path) -> SkippedFile | Problem | None:
         return None
     if suffix not in NEAR_SUFFIXES or not path.is_file():
         return None
+    if suffix in ("", ".txt"):
+        return _misnamed_suite(path)
     text = read_start(path)
     if suffix == ".tsv":
         reason = "looks like a suite, but tabs are not read; separate its columns by commas, and call it .csv"
@@ -140,6 +144,16 @@ def _other_ending(path: Path) -> SkippedFile | Problem | None:
     if near_miss_in_text(path.with_suffix(".json"), text):
         return Problem("looks like a suite; write it as YAML, or as JSON without comments, and call it .json", path)
     return None
+
+
+def _misnamed_suite(path: Path) -> Problem | None:
+    """What is wrong with a suite without an ending, or with `.txt` after it, as editors and downloads add it."""
+    name = path.with_suffix("") if ending(path) else path.with_name(f"{path.name}.yaml")
+    if not any(ending(name) in known.suffixes for known in formats()):
+        return None
+    text = read_start(path)
+    is_suite = near_miss_in_text(name, text) and (ending(name) == ".csv" or re.search("(?i)cases", text) is not None)
+    return Problem(f"looks like a suite; call it {name.name}", path) if is_suite else None
 
 
 def _toml_suite(path: Path, text: str) -> Problem | None:

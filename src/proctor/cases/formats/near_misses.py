@@ -89,7 +89,7 @@ def has_near_columns(text: str) -> bool:
     header = next((line for line in text.splitlines() if line.strip()), "")[:MAX_HEADER]
     columns = [_word(name) for name in next(csv.reader([header], delimiter=separator_of(header)), [])]
     inputs = [name for name in columns if _is_input(name) or name.startswith("input.")]
-    questions = [name for name in columns if name in WORDS_FOR_INPUT]
+    questions = [name for name in columns if name in WORDS_FOR_INPUT or name == "inputs"]
     expected = [name for name in columns if _similar(name, ("expected", "contains", "contains_all", "tools"))]
     answers = [name for name in columns if name in WORDS_FOR_EXPECTED and name not in expected]
     ordinary = [

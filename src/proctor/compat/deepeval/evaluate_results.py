@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
@@ -147,10 +147,22 @@ def case_success(metrics: list[MetricData], errors: ErrorConfig) -> bool | None:
     return bool(successes) and all(successes) and not broken
 
 
-def open_check(metrics: Iterable[MetricData], details: str) -> OpenCheck | None:
+def open_check(metrics: Sequence[MetricData], case: Any) -> OpenCheck | None:
     """The pending metrics that decide, as a check without a result; None if there are none."""
     names = tuple(dict.fromkeys(data.evaluator or data.name for data in metrics if data.pending and not data.flaky))
-    return OpenCheck(names, "model", details) if names else None
+    return OpenCheck(names, "model", details(metrics, case)) if names else None
+
+
+def details(metrics: Sequence[MetricData], case: Any) -> str:
+    """What each metric that did not pass says, and the test case."""
+    groups = {
+        "failed": [data for data in metrics if data.error is None and data.success is False],
+        "error (not a failure of the application)": [data for data in metrics if data.error is not None],
+        "pending": [data for data in metrics if data.pending],
+        "skipped": [data for data in metrics if data.error is None and data.skipped and not data.pending],
+    }
+    lines = [f"{title}: {data}" for title, items in groups.items() for data in items] or ["no metric had a result"]
+    return "\n".join([*lines, "", case_summary(case)])
 
 
 def case_summary(case: Any) -> str:

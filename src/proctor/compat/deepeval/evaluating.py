@@ -27,7 +27,7 @@ from proctor.compat.deepeval.evaluate_results import (
     MetricData,
     TestResult,
     case_success,
-    case_summary,
+    details,
     open_check,
 )
 from proctor.compat.deepeval.goldens import Golden
@@ -79,6 +79,9 @@ async def a_evaluate(
         async with semaphore:
             case_metrics = [_copy_metric(metric, display_config) for metric in metrics]
             metrics_data = await _measure_all(case, case_metrics, serial_lock, error_config)
+        # The running test is pending whatever it asserts: `success is False`, say, holds for no pending result.
+        if (check := open_check(metrics_data, case)) is not None:
+            record_open_check(check)
         return _result(index, case, metrics_data, error_config)
 
     with judge_reply_cache(cache_config):
@@ -227,8 +230,8 @@ async def _measure_case(case: Any, metrics: Sequence[BaseMetric], run_async: boo
     skipped_without_model = [metric for metric in metrics if getattr(metric, "skipped_without_model", False)]
     if skipped_without_model and all(data.error is None and data.success is None for data in metrics_data):
         return _CaseResult(None, check=OpenCheck(summary=str(skipped_without_model[0].reason), is_skipped=True))
-    message = f"{_message(metrics_data)}\n\n{case_summary(case)}"
-    return _CaseResult(passed, message, open_check(metrics_data, message) if passed is None else None)
+    check = open_check(metrics_data, case) if passed is None else None
+    return _CaseResult(passed, details(metrics_data, case), check)
 
 
 def _check(cases: Sequence[Any], metrics: Sequence[Any]) -> None:
@@ -354,17 +357,6 @@ def _result(index: int, case: Any, metrics_data: list[MetricData], errors: Error
     )
 
 
-def _message(metrics_data: Sequence[MetricData]) -> str:
-    groups = {
-        "failed": [data for data in metrics_data if data.error is None and data.success is False],
-        "error (not a failure of the application)": [data for data in metrics_data if data.error is not None],
-        "pending": [data for data in metrics_data if data.pending],
-        "skipped": [data for data in metrics_data if data.error is None and data.skipped and not data.pending],
-    }
-    lines = [f"{title}: {data}" for title, items in groups.items() for data in items]
-    return "\n".join(lines) if lines else "no metric had a result"
-
-
 _LABELS = {True: "PASS", False: "FAIL", None: "PEND"}
 
 
@@ -376,7 +368,7 @@ def _print(
     if header:
         print(escape_control("\n".join(header)))  # noqa: T201  requested by DisplayConfig
     for result in results:
-        if display.display_option != "all" and result.success is not (display.display_option == "passing"):
+        if display.display_option != "all" and bool(result.success) is not (display.display_option == "passing"):
             continue
         lines = [
             f"{_LABELS[result.success]}  {result.name}",

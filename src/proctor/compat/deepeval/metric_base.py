@@ -21,7 +21,7 @@ from proctor.base.documents import did_you_mean
 from proctor.base.errors import NeedsModel, ProctorError, UsageError
 from proctor.base.event_loops import is_loop_running, run_blocking, run_in_session_loop
 from proctor.base.json_data import UNSET, to_json, to_text
-from proctor.base.open_checks import OpenCheck, record_open_check
+from proctor.base.open_checks import OpenCheck, place_of, record_open_check
 from proctor.cases.matchers import Equals
 from proctor.cases.suite import ExpectedCall, NamedData
 from proctor.cases.suite import Turn as ProctorTurn
@@ -84,7 +84,7 @@ class BaseMetric:
         if self.threshold is None or self.pending:
             self.success = None
             if isinstance(self.score, PendingScore):
-                self.score.record(sys._getframe(1), only_if_raised=True)
+                self.score.record(sys._getframe(1))
             return None
         if self.error is not None:
             return False
@@ -115,7 +115,7 @@ class ProctorMetric(BaseMetric):
     def success(self) -> bool | None:
         """Whether the metric passed; None if nothing was measured, it is pending, or there is no threshold."""
         if isinstance(self.score, PendingScore):
-            self.score.record(sys._getframe(1), only_if_raised=True)
+            self.score.record(sys._getframe(1))
         return self._success
 
     @success.setter
@@ -308,8 +308,9 @@ def run_from_sync(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
 class PendingScore(float):
     """The score of a pending metric: NaN, so that neither `score >= 0.7` nor `score < 0.3` holds.
 
-    That alone would let `if score < 0.7: pytest.fail()` pass. So a comparison also leaves the running test pending, and
-    arithmetic gives another pending score.
+    That alone would let `if score < 0.7: pytest.fail()` and `assert score != 0` pass. So the running test is pending as
+    soon as there is such a score, and arithmetic gives another one. A comparison is recorded, too: an assertion that
+    fails because of it is not a failure, and the score may have been measured outside of the test.
     """
 
     def __new__(cls, value: object = math.nan, metric: str = "", reason: str = "") -> Self:
@@ -322,24 +323,33 @@ class PendingScore(float):
     def __getnewargs__(self) -> tuple[float, str, str]:  # type: ignore[override]  # what __new__ takes here
         return math.nan, self.metric, self.reason
 
-    def record(self, frame: FrameType, *, only_if_raised: bool = False) -> None:
+    def record(self, frame: FrameType | None = None) -> None:
         """Leave the running test pending, unless `evaluate` or `assert_test` decides.
 
-        `frame` is the user's code. With `only_if_raised`, it matters only if an assertion fails there.
+        `frame` is the user's code that looks at the score.
         """
         if _PENDING_INSIDE.get() is None:
-            place = (frame.f_code.co_filename, frame.f_lineno)
             text = f"{self.metric}: {self.reason}"
-            record_open_check(OpenCheck((self.metric,), "model", text, place=place, only_if_raised=only_if_raised))
+            place = None if frame is None else place_of(frame)
+            record_open_check(OpenCheck((self.metric,), "model", text, place=place))
 
     def _compare(self, other: object) -> bool:
         self.record(sys._getframe(1))
         return False
 
+    def __ne__(self, other: object) -> bool:
+        self.record(sys._getframe(1))
+        return True
+
+    def __bool__(self) -> bool:
+        self.record(sys._getframe(1))
+        return True
+
     def _compute(self, *others: object) -> PendingScore:
         return self
 
-    __lt__ = __le__ = __gt__ = __ge__ = _compare
+    __lt__ = __le__ = __gt__ = __ge__ = __eq__ = _compare
+    __hash__ = float.__hash__
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _compute
     __neg__ = __abs__ = __round__ = _compute  # type: ignore[assignment]
 
@@ -382,11 +392,14 @@ def collect_pending_metrics() -> Iterator[list[BaseMetric]]:
 
 
 def set_pending(metric: BaseMetric, reason: str) -> PendingScore:
-    """The score of a metric that has just been found pending."""
+    """The score of a metric that has just been found pending; so is the running test, whatever it does with it."""
+    score = PendingScore(metric=evaluator_name(metric), reason=reason)
     inside = _PENDING_INSIDE.get()
-    if inside is not None:
+    if inside is None:
+        score.record()
+    else:
         inside.append(metric)
-    return PendingScore(metric=evaluator_name(metric), reason=reason)
+    return score
 
 
 def evaluator_name(metric: BaseMetric) -> str:

@@ -93,8 +93,9 @@ class Contains(ScoreSettings):
     """The answer contains any (or all) of the keywords, set here or in the case.
 
     The lowest of: 1 or 0 for `any` of the evaluator, 1 or 0 for `any` of the case, and the share of the `all` keywords
-    that are found. White space and compatible characters do not matter. A number is found in any notation: `1,498` is
-    in `$1498.54`, but not in `11,498`, and `5 days` is not in `15 days`. With `whole_words`, `art` is not in `party`.
+    that are found. White space, compatible characters and the form of quotation marks, apostrophes and hyphens do not
+    matter. A number is found in any notation: `1,498` is in `$1498.54`, but not in `11,498`, and `5 days` is not in
+    `15 days`. With `whole_words`, `art` is not in `party`.
     With `conversation`, all answers of a conversation are searched together.
     """
 

@@ -72,6 +72,8 @@ class StoredTrial:
     outcome: str
     position: int
     files_read: Mapping[str, str] = field(default_factory=dict)
+    masked_case: str = ""
+    """As in `Trial`."""
 
 
 class Store:
@@ -325,15 +327,16 @@ class Store:
 
     def iterate_stored_trials(self, run: int) -> Iterator[tuple[tuple[str, str, int], StoredTrial]]:
         """The same in the order of the plan, one by one."""
-        for suite, case_id, number, no, key, agent, outcome, position, files in self._database.read(
+        for suite, case_id, number, no, key, agent, outcome, position, files, check in self._database.read(
             "SELECT suite, case_id, number, no, case_key, agent, outcome, position,"
-            " CASE WHEN json_valid(content) THEN json_extract(content, '$.files_read') END"
+            " CASE WHEN json_valid(content) THEN json_extract(content, '$.files_read') END,"
+            " CASE WHEN json_valid(content) THEN json_extract(content, '$.masked_case') END"
             " FROM trials WHERE run = ? ORDER BY position",
             (run,),
         ):
             address = decode_text(suite), decode_text(case_id), number
             files_read = json.loads(files) if files else {}
-            yield address, StoredTrial(no, key, decode_text(agent), outcome, position, files_read)
+            yield address, StoredTrial(no, key, decode_text(agent), outcome, position, files_read, check or "")
 
     def trials(self, run: int, cases: Collection[tuple[str, str]] | None = None) -> Iterator[Trial]:
         """The trials of a run in the order of its plan, read one by one; only those of `cases` (suite, id) if given."""
@@ -360,19 +363,25 @@ class Store:
                 summary_from_row(row, scores.get(no, ())) for no, *row in self._database.read(SELECT_SUMMARIES, (run,))
             ]
 
-    def latest_answers(self) -> dict[tuple[str, str, int], int]:
-        """By question, agent and trial number: the latest trial with answers; one of a run that called the agent, if
-        there is any, because its evaluators saw the answer before secrets were masked."""
+    def latest_answers(self) -> dict[tuple[str, str, int], dict[str, int]]:
+        """By question, agent and trial number, and then by case: the latest trial with answers, the very latest last.
+
+        One of a run that called the agent, if there is any: its evaluators saw the answer before secrets were masked.
+        """
         questions: dict[int, str] = {}
-        latest: dict[tuple[str, str, int], int] = {}
-        for case_no, content, agent, number, no in self._database.read(
-            "SELECT t.case_no, c.content, t.agent, t.number, t.no FROM trials t JOIN cases c ON c.no = t.case_no"
+        latest: dict[tuple[str, str, int], dict[str, int]] = {}
+        for case_no, case_id, content, agent, number, no in self._database.read(
+            "SELECT t.case_no, t.case_id, c.content, t.agent, t.number, t.no"
+            " FROM trials t JOIN cases c ON c.no = t.case_no"
             " WHERE json_valid(t.content) AND json_array_length(t.content, '$.replies') > 0"
             " ORDER BY coalesce(json_extract(t.content, '$.reused'), 0) DESC, t.no"
         ):
             if case_no not in questions:
                 questions[case_no] = question_key(self._decode(content))
-            latest[questions[case_no], decode_text(agent), number] = no
+            by_case = latest.setdefault((questions[case_no], decode_text(agent), number), {})
+            name = decode_text(case_id)
+            by_case.pop(name, None)
+            by_case[name] = no
         return latest
 
     def trial(self, no: int) -> Trial:
