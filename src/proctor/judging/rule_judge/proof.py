@@ -210,7 +210,7 @@ def _judge(text: str, tokens: Tokens, grounds: Grounds) -> Verdict:
 
 
 def _fits_reply(text: str, tokens: Tokens, asked: Tokens) -> bool:
-    """Whether a statement after `yes` or `no` is about what was asked, and says the same (or the opposite)."""
+    """Whether a statement after `yes` or `no` is about the question, and says the same (or the opposite)."""
     words, named = _named_words(asked, tokens)
     is_same = len({sum(token.kind == "negation" for token in each) % 2 for each in (tokens, asked)}) == 1
     is_yes = bool(_YES.match(text))
