@@ -148,8 +148,8 @@ class JudgedEvaluator(ScoreSettings):
         # Without a threshold the caller may compare with any, so only a clear failure is certain.
         if passes(best, in_force) and (threshold is None or not passes(evaluation.score, in_force)):
             undecided = [item for item in evaluation.details.get("findings", ()) if item["verdict"] == CANNOT_TELL]
-            placed = [": ".join(filter(None, (item["text"], item.get("reason", "")))) for item in undecided]
-            raise CannotTell(abstention_message(judge.name, placed))
+            texts = [(item["text"], item.get("reason", "")) for item in undecided]
+            raise CannotTell(abstention_message(judge.name, texts))
         return evaluation
 
     def _title(self) -> str:

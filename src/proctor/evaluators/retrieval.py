@@ -103,7 +103,9 @@ class Faithfulness(JudgedEvaluator):
         what = "claims are supported" if self.mode == "grounded" else "claims are not contradicted"
         evaluation = mean_of_findings(found, f"{what} by the passages", mode=self.mode)
         if found[0].verdict != "contradicted":
-            return evaluation
+            # An open claim may be a contradicted one, which would fail the answer whatever the share.
+            is_open = any(item.unclear for item in found)
+            return Evaluation(0.0, evaluation.reasoning, evaluation.details) if is_open else evaluation
         details = {name: detail for name, detail in evaluation.details.items() if name != BEST_CASE}
         return Evaluation(0.0, evaluation.reasoning, details, passed=False)
 

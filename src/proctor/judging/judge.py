@@ -21,7 +21,7 @@ else:
 
 RULES: Final = "rules"
 """The name of the rule-based judge, which needs no model; it judges if no other is named."""
-RULES_VERSION = 5
+RULES_VERSION = 6
 """Part of the rule-based judge's identity: raise it whenever its rules may give another verdict."""
 OLD_RULES_NAME: Final = "embedded"
 """The name that the rule-based judge has in older files and stores."""
@@ -169,13 +169,18 @@ class NothingFound(CannotTell):
         super().__init__(f"{abstention_message(judge, ())}. Patterns only: {what}")
 
 
-def abstention_message(judge: str, items: Sequence[str]) -> str:
-    """The message of every abstention: which judge, what to do, and what it could not decide."""
-    quotes = "; ".join(f"“{to_text(text.strip(), 300)}”" for text in items[:5] if text.strip())
+def abstention_message(judge: str, items: Sequence[tuple[str, str]]) -> str:
+    """The message of every abstention: which judge, what to do, and which texts it could not decide, and why."""
+    quotes = "; ".join(_undecided_text(*item) for item in items[:5] if any(item))
     more = f"; and {len(items) - 5} more" if len(items) > 5 else ""
     who = "rule-based" if is_rule_based(judge) else judge
     message = f"the {who} judge cannot decide; use a model (`--judge`) or `proctor grade`"
     return f"{message}: {quotes}{more}" if quotes else message
+
+
+def _undecided_text(text: str, reason: str) -> str:
+    quote = f"“{to_text(text.strip(), 300)}”" if text.strip() else ""
+    return f"{quote} ({reason})" if quote and reason else quote or reason
 
 
 class EndpointFailed(JudgeFailed):

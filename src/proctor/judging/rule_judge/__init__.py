@@ -2,7 +2,8 @@
 
 In: a `Question` of a known kind. Out: a reply of the same shape as a model's, with what it cannot tell marked.
 `judge.py` maps kinds of questions to rules. `claims.py` splits texts into claims; `reading.py` (with `values.py`,
-`lexicon.py` and the tables of `words.toml`) reads them into typed tokens; `clauses.py` says in which ways a sentence
-states something, and `records.py` which sentences a table or JSON stands for; `proof.py` compares claims with all of
-these. `agreement.py` compares an answer with a reference, `relevance.py` with a question.
+`lexicon.py` and the tables of `words.toml`) reads them into typed tokens. `grammar.py` finds the verb, the subject and
+the parts of a sentence; `clauses.py` says what it states, and `forms.py` in which ways that can be written; `proof.py`
+compares claims with all of these. `records.py` reads tables, JSON and lists, and `cells.py` finds the cell that a claim
+is about. `agreement.py` compares an answer with a reference, and `relevance.py` with a question.
 """

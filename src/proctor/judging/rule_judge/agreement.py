@@ -12,14 +12,14 @@ import re
 from collections.abc import Sequence
 from itertools import groupby
 
+from proctor.judging.rule_judge import lexicon
 from proctor.judging.rule_judge.claims import declines, makes_claim, split_statements, without_courtesy
+from proctor.judging.rule_judge.grammar import has_verb
 from proctor.judging.rule_judge.lexicon import FUNCTION_WORDS, stem
-from proctor.judging.rule_judge.proof import Verdict
+from proctor.judging.rule_judge.proof import Verdict, judge_claims
 from proctor.judging.rule_judge.reading import Token, fold, matches, names_in, read
 from proctor.judging.rule_judge.values import conflicts
 
-_MAX_REFERENCE = 8
-"""A reference with more content words is a whole text rather than one answer."""
 _MAX_CLEAR_ANSWER = 40
 """An answer with more words may mention another value for another reason than to give it."""
 _REPLIES = {"yes": "yes", "yeah": "yes", "yep": "yes", "true": "yes", "no": "no", "nope": "no", "false": "no"}
@@ -36,7 +36,7 @@ def compare_answers(question: str, reference: str, answer: str) -> Verdict:
         return Verdict("contradicted", "the answer is empty")
     if " ".join(answer.split()).rstrip(".") == " ".join(reference.split()).rstrip("."):
         return Verdict("supported", "the answer is the reference, word for word")
-    expected, reply = (_REPLIES.get(re.sub(r"\W", "", word.lower()), "") for word in (reference, answer.split()[0]))
+    expected, reply = (_REPLIES.get(re.sub(r"\W", "", word.lower()), "") for word in (reference, _first_word(answer)))
     if expected and reply:
         return Verdict("supported" if reply == expected else "contradicted", f"it says “{reply}”")
     if declines(answer) or not statements:
@@ -45,7 +45,27 @@ def compare_answers(question: str, reference: str, answer: str) -> Verdict:
     same = [way for way, each in zip(ways, found, strict=True) if each.answer == "supported"]
     if same and not (len(ways) > 2 and any(_keys(same[0]).isdisjoint(_keys(way)) for way in ways)):
         return Verdict("supported", f"the answer says “{same[0]}”")  # three unlike alternatives may be a list
-    return found[0] if all(each.answer == "contradicted" for each in found) else OPEN
+    if all(each.answer == "contradicted" for each in found):
+        return found[0]
+    if len(ways) == 1 and has_verb(read(reference)):
+        return _judge_sentence(question, reference, statements)
+    return OPEN
+
+
+def _first_word(answer: str) -> str:
+    """The first word if it stands alone: not `no` of `no problem, it is included`."""
+    match = re.match(r"\W*(\w+)(?=\s*(?:[,.;:!–-]|$))", answer)
+    return match[1] if match else ""
+
+
+def _judge_sentence(question: str, reference: str, statements: Sequence[str]) -> Verdict:
+    """Judge an answer by a reference that is a sentence, as by a passage: with exchanged roles, it disagrees."""
+    verdicts = judge_claims(statements, [reference], [question])
+    if wrong := next((each for each in verdicts if each.answer == "contradicted"), None):
+        return wrong
+    is_proven = len(verdicts) == 1 and verdicts[0].answer == "supported"
+    is_whole = len(split_statements(reference)) == 1 and len(statements[0].split()) * 2 > len(reference.split())
+    return verdicts[0] if is_proven and is_whole else OPEN
 
 
 def alternatives(reference: str) -> list[str]:
@@ -65,10 +85,15 @@ def _compare(question: str, way: str, statements: Sequence[str]) -> Verdict:
     year = re.fullmatch(r"1\d{3}|20\d\d|21\d\d", way)
     expected = _words(f"in {way}", names)[1:] if year else _words(way, names)
     content = [token for token in expected if token.value is not None or token.text.lower() not in FUNCTION_WORDS]
-    if not content or len(content) > _MAX_REFERENCE or all(token.key in asked for token in content):
+    if not content or all(token.key in asked for token in content):
         return OPEN
     for statement in statements:
+        if any(lexicon.excludes(token.key, word) for token in read(statement, names) for word in asked):
+            return OPEN  # `It closed in 1990` does not say when it opened
         is_doubtful, was_doubtful = (_DOUBTS.search(fold(text).replace("'", "")) for text in (statement, way))
+        is_longer = re.search(r"\b(?:and|,)\s", way) and re.search(rf"\w,\s+(?:and\s+)?{re.escape(way)}", statement)
+        if is_longer:  # `A, B and C` is more than `B and C`
+            return OPEN
         if _contains(_words(statement, names), expected) and (was_doubtful or not is_doubtful):
             return Verdict("supported", f"the answer says “{way}”")
     words = [token for text in statements for token in _words(text, names)]
@@ -77,10 +102,10 @@ def _compare(question: str, way: str, statements: Sequence[str]) -> Verdict:
 
 
 def _words(text: str, names: frozenset[str]) -> list[Token]:
-    """The tokens of a text without marks and footnotes, names as single words, all words by their stems."""
+    """The tokens of a text without marks, names as single words, all words by their stems."""
     return [
         Token(word, stem(word.lower()), token.kind, token.value)
-        for token in read(re.sub(r"\[\^?\d{1,3}\^?\]", " ", text), names)
+        for token in read(text, names)
         if token.kind != "mark"
         for word in ([token.text] if token.value is not None else token.text.split())
     ]
@@ -88,13 +113,24 @@ def _words(text: str, names: frozenset[str]) -> list[Token]:
 
 def _contains(words: Sequence[Token], expected: Sequence[Token]) -> bool:
     """Whether the words have all that is expected in one place, in its order."""
-    runs = (words[start : start + len(expected)] for start in range(len(words) - len(expected) + 1))
-    return any(all(matches(theirs, ours) for ours, theirs in zip(run, expected, strict=True)) for run in runs)
+    size = len(expected)
+    for start in range(len(words) - size + 1):
+        around = [*words[max(start - 1, 0) : start], *words[start + size : start + size + 1]]
+        # `New York` is not York, but `Marie Curie` is Curie.
+        is_other = expected[0].text[:1].isupper() and any(token.key in _PARTS_OF_NAMES for token in around)
+        if all(map(matches, words[start : start + size], expected)) and not is_other:
+            return True
+    return False
+
+
+_PARTS_OF_NAMES = frozenset(
+    map(stem, "new old west east north south papua junior brother sister husband wife son daughter".split())
+)
 
 
 _DOUBTS = re.compile(
     r"\b(?:not|no|never|nobody|neither|nor|without|\w+nt|cannot|or|may|might|could|perhaps|possibly|unless|except|unlike"
-    r"|instead|rather|before|after|although|despite|formerly|rumou?red|claim(?:s|ed)?)\b",
+    r"|instead|rather|before|after|near|than|more|less|longer|shorter|north|south|east|west|although|despite|formerly|rumou?red|claim(?:s|ed)?)\b",
     re.IGNORECASE,
 )
 """Words with which a statement that has the reference may not give it as the answer."""

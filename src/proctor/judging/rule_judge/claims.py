@@ -97,8 +97,13 @@ def without_courtesy(text: str) -> str:
     """The statement without greetings, thanks, apologies and offers of help."""
     bare = text.replace("’", "'")
     for _ in range(3):
-        bare = _ANNOUNCEMENT.sub(" ", _CLOSING.sub(" ", _OPENING.sub(" ", bare))).strip()
+        bare = _ANNOUNCEMENT.sub(" ", _CLOSING.sub(_without_values, _OPENING.sub(" ", bare))).strip()
     return bare
+
+
+def _without_values(closing: re.Match[str]) -> str:
+    """Nothing for an offer or a wish; `contact us before 8 pm` is more than that."""
+    return closing[0] if re.search(r"\d", closing[0]) else " "
 
 
 def _pattern(name: str, before: str = "", after: str = "") -> re.Pattern[str]:

@@ -1,108 +1,66 @@
-"""What else a sentence states: its clauses, its parts in another order, its passive as an active.
+"""What a sentence states: the sentence itself, its clauses, and what it says of several things with one verb.
 
-Each function takes tokens and returns other tokens with the same meaning, or a part of it that is stated on its own.
-Where a word limits the sentence (if, or, according to), nothing is split off.
+Leaving out whatever stands between commas would be wrong: most of it may be a condition, a place or a time for which
+alone the rest is true. Only these are left out: other clauses, `and` with what follows, and the time of a past event.
+Where a word limits the sentence (if, or, according to), nothing is left out, and where a word may govern several
+clauses (`in winter, …`, `guests who …`, `ordered to …`), none of them is stated on its own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from functools import lru_cache
-from itertools import pairwise
+from itertools import chain, pairwise, takewhile
 
-from proctor.judging.rule_judge.lexicon import (
-    ATTRIBUTIONS,
-    CONDITIONS,
-    COST,
-    HARMLESS,
-    PREPOSITIONS,
-    SPLITTERS,
-    VERBS,
+from proctor.judging.rule_judge import lexicon
+from proctor.judging.rule_judge.forms import forms, leading_part, rank
+from proctor.judging.rule_judge.grammar import (
+    COPULAS,
+    RESTRICTING,
+    has_verb,
+    is_bare,
+    is_fragment,
+    is_framed,
+    is_limited,
+    is_past_event,
+    is_verb,
+    joined_parts,
+    parts,
+    split_adjuncts,
+    split_parts,
+    starts_adjunct,
+    subject,
 )
+from proctor.judging.rule_judge.lexicon import PREPOSITIONS
 from proctor.judging.rule_judge.reading import Token, Tokens
 
-_COPULAS = ("be", "was")
 
-
-def is_verb(token: Token) -> bool:
-    """Whether the token can be the verb of a sentence."""
-    if token.kind == "modal" or token.key in (*_COPULAS, "have", "had", COST):
-        return True
-    return token.kind == "word" and (token.key.endswith("+ed") or token.key.partition("+")[0] in VERBS)
-
-
-def has_verb(tokens: Sequence[Token]) -> bool:
-    """Whether there is a verb after the first token."""
-    return any(map(is_verb, tokens[1:]))
-
-
-def subject(tokens: Sequence[Token]) -> Tokens:
-    """The tokens before the verb; empty if there is no verb."""
-    place = next((index for index, token in enumerate(tokens) if index and is_verb(token)), 0)
-    return tuple(each for each in tokens[:place] if each.kind not in ("mark", "negation"))
-
-
-def without_marks(tokens: Sequence[Token]) -> Tokens:
-    """The tokens without marks, and without words that change nothing."""
-    return tuple(token for token in tokens if token.kind != "mark" and token.key not in HARMLESS)
-
-
-def is_limited(tokens: Sequence[Token]) -> bool:
-    """Whether parts of the sentence are not stated on their own: conditions, alternatives, reported speech."""
-    return any(token.key in _LIMITING or token.text.lower() in _LIMITING for token in tokens)
-
-
-_LIMITING = ATTRIBUTIONS | CONDITIONS | {"notonly", ":"}
-
-
-def forms(tokens: Tokens) -> list[Tokens]:
-    """The sentence in its ways to be written: as it is, with a leading part moved to the end, as an active."""
-    found = [without_marks(each) for each in (tokens, _moved(tokens)) if each]
-    return found + [active for each in found if (active := _active(each))]
-
-
-@lru_cache(maxsize=1 << 13)
 def stated(tokens: Tokens) -> list[Tokens]:
-    """Everything that a sentence states: its forms, and those of its clauses, also without the time of a past event."""
-    texts = (tokens, *(version for versions in split_clauses(tokens) for version in versions))
+    """Everything that a sentence states: its forms, and those of its parts, also without the time of a past event."""
+    comma = leading_part(tokens)
+    clauses = split_clauses(tokens)
+    if comma and not has_verb(tokens[:comma]):  # `In May, A opened and B closed`: B may have closed at another time
+        first_clause = split_clauses(tokens[comma + 1 :])[:1]
+        clauses = [[(*tokens[: comma + 1], *version) for version in versions] for versions in first_clause]
+    elif is_framed(tokens) and not comma:  # `On Sundays the shop is closed but the café is open`
+        clauses = clauses[:1]
+    texts = (tokens, *_completed(tokens), *(version for versions in clauses for version in versions))
     found = [form for text in texts for form in forms(text)]
     return list(dict.fromkeys(each for form in found for each in (form, *_without_time(form))))
 
 
 def _without_time(tokens: Tokens) -> Iterator[Tokens]:
     """`The road was closed on Monday` states that it was closed; `the road is closed on Mondays` does not say it is."""
-    is_past = any(token.key == "was" or token.key.endswith("+ed") for token in tokens) and all(
-        token.key != "be" and token.kind not in ("negation", "modal", "quantifier", "limit", "condition")
-        for token in tokens
-    )
-    for index, (one, other) in enumerate(pairwise(tokens)):
-        if is_past and one.key == "at" and other.kind in ("date", "clock"):
-            yield tokens[:index] + tokens[index + 2 :]
+    if is_past_event(tokens):
+        for index, (one, other) in enumerate(pairwise(tokens)):
+            if one.key == "at" and other.kind in ("date", "clock"):
+                yield tokens[:index] + tokens[index + 2 :]
 
 
-def _moved(tokens: Tokens) -> Tokens:
-    """`In winter, the trail is closed` as `the trail is closed in winter`; also `if` and `because` clauses."""
-    first = tokens[0] if tokens else None
-    if not first or not (first.key in PREPOSITIONS or first.kind in ("condition", "relation", "date")):
-        return ()
-    comma = next((index for index, token in enumerate(tokens) if token.key == ","), 0)
-    return (*tokens[comma + 1 :], *tokens[:comma]) if comma and has_verb(tokens[comma + 1 :]) else ()
-
-
-def _active(tokens: Tokens) -> Tokens:
-    """`B was bought by A in 2019` as `A bought B in 2019`."""
-    keys = [token.key for token in tokens]
-    place = next((i for i in range(1, len(keys) - 2) if keys[i] in _COPULAS and keys[i + 1].endswith("+ed")), 0)
-    by = keys.index("by", place + 2) if place and "by" in keys[place + 2 :] else 0
-    end = by + 1
-    while by and end < len(tokens) and (tokens[end].kind in ("word", "name", "quantifier") or keys[end] == "of"):
-        end += 1
-    if end == by + 1:
-        return ()
-    verb = tokens[place + 1]
-    form = verb if keys[place] == "was" else replace(verb, key=verb.key.removesuffix("+ed"))
-    return (*tokens[by + 1 : end], form, *tokens[:place], *tokens[place + 2 : by], *tokens[end:])
+def shortest(statements: Sequence[Tokens]) -> list[Tokens]:
+    """The clauses of a sentence, without statements that consist of them."""
+    keys = [frozenset(token.key for token in statement) - {"and", "but"} for statement in statements]
+    parts = [frozenset().union(*(other for other in keys if other < own)) for own in keys]
+    return [each for each, own, inner in zip(statements, keys, parts, strict=True) if inner != own]
 
 
 def split_clauses(tokens: Tokens) -> list[list[Tokens]]:
@@ -111,57 +69,187 @@ def split_clauses(tokens: Tokens) -> list[list[Tokens]]:
     `The gate opens at 8 on Mondays and on holidays and closes at 20` has two clauses, the first one in two versions.
     Empty if the sentence cannot be split safely.
     """
-    parts = _parts(tokens)
-    if is_limited(tokens) or len(parts) < 2 or not has_verb(parts[0][1]):
+    joined = joined_parts(tokens)
+    if is_limited(tokens) or len(joined) < 2 or _governs_more(joined[0][1]):
         return []
-    first = subject(parts[0][1]) if parts[0][1][0].key not in (*PREPOSITIONS, "there") else ()
-    helper = [token for token in parts[0][1][len(first) :][:1] if token.key in _COPULAS]
-    clauses: list[list[Tokens]] = []
-    for joint, part in parts:
-        is_predicate = is_verb(part[0]) or (part[0].kind == "negation" and len(part) > 1 and is_verb(part[1]))
-        if is_predicate and not first:
-            return []
-        if is_predicate:
-            clauses.append([(*first, *(helper if part[0].key.endswith("+ed") else ()), *part)])
-        elif not clauses or (has_verb(part) and part[0].key not in PREPOSITIONS and part[0].kind != "relation"):
-            clauses.append([part])
-        else:
-            whole = (*clauses[-1][-1], Token("and", "and", "function"), *part)
-            clauses[-1] = [*clauses[-1], whole] if _is_free(joint, part) else [whole]
+    if is_bare(joined[0][1][0]):
+        return [[part] for _, part in joined if is_bare(part[0])]
+    clauses = _split_statements(joined) if has_verb(joined[0][1]) else []
     # `Adults pay 9 euros and children pay 4 euros on weekends`: both may pay it on weekends, unless a comma parts them.
     places = [sum(token.key in _PLACING for token in versions[-1]) for versions in clauses]
-    return [] if places and places[-1] > min(places) and parts[-1][0] in ("and", "but") else clauses
+    return [] if places and places[-1] > min(places) and joined[-1][0] in ("and", "but") else clauses
 
 
+def _split_statements(joined: Sequence[tuple[str, Tokens]]) -> list[list[Tokens]]:
+    """The clauses that the parts of a statement make up; empty if one of them lacks a subject."""
+    first, helper = _subject_and_auxiliaries(joined[0][1])
+    clauses: list[list[Tokens]] = [[joined[0][1]]]
+    for joint, part in joined[1:]:
+        is_aside = joint == "," and part[0].key.endswith(("+ed", "+ing"))  # `…, given enough time`
+        is_predicate = is_verb(part[0]) or (part[0].kind == "negation" and len(part) > 1 and is_verb(part[1]))
+        is_clause = has_verb(part) and part[0].key not in PREPOSITIONS and part[0].kind != "relation"
+        before = clauses[-1][-1]
+        if is_predicate and (not first or (not is_aside and not _shares_only_subject(helper, part))):
+            return []
+        if is_predicate and not is_aside:
+            is_bare_modal = lexicon.is_bare(part[0].text.lower()) and any(token.kind == "modal" for token in helper)
+            needs_helper = part[0].key.endswith("+ed") or is_bare_modal
+            clauses.append([(*first, *(helper if needs_helper else ()), *part)])
+        elif is_clause and not is_aside:
+            clauses.append(_complete(before, joint, part)[:1] or [part])
+            first, helper = subject(part), ()
+        else:
+            whole = (*before, Token("and", "and", "function"), *part)
+            # `10 euros and a fee`, `red and white` are one thing.
+            is_sum = before[-1].kind in ("number", "period") or lexicon.excludes(before[-1].key, part[-1].key)
+            clauses[-1] = [*clauses[-1], whole] if _is_free(joint, part) and not is_sum else [whole]
+    return clauses
+
+
+def _subject_and_auxiliaries(head: Tokens) -> tuple[Tokens, Tokens]:
+    """The subject of the first clause for the others, and the modal verbs and forms of `be` after it."""
+    first = subject(head) if head[0].key not in (*PREPOSITIONS, "there") else ()
+    after = head[len(first) :]
+    return first, tuple(takewhile(lambda each: each.kind in ("modal", "negation") or each.key in COPULAS, after))
+
+
+def _shares_only_subject(helper: Tokens, part: Tokens) -> bool:
+    """Whether only the subject is missing: not in `must not drink and drive`, `orders placed and paid by card …`."""
+    is_participle = part[0].key.endswith("+ed")
+    is_denied = any(token.kind == "negation" for token in helper)
+    continues = is_participle or lexicon.is_bare(part[0].text.lower())
+    return not (is_denied and continues) and not (is_participle and has_verb(part))
+
+
+def _governs_more(head: Tokens) -> bool:
+    """Whether a word in the first clause may govern the next one, too: `ordered to pay`, `guests who book`."""
+    verbs = [i for i, token in enumerate(head) if i and is_verb(token)]
+    is_infinitive = any(one.key == "to" and other.kind == "word" and not other.article for one, other in pairwise(head))
+    is_relative = any(token.key in ("who", "which", "that", "whose") for token in head)
+    is_reduced = len(verbs) > 1 and head[verbs[0]].key.endswith("+ed") and not is_verb(head[verbs[0] - 1])
+    return head[0].kind == "negation" or is_infinitive or is_relative or is_reduced
+
+
+_INCLUDING = lexicon.verb_key("including")
 _PLACING = PREPOSITIONS - {"of", "to", "by", "as", "from", "into", "onto"} | {"before", "after", "without"}
 """Prepositions of a time, a place or a purpose, which may belong to several clauses."""
-
-
-def _parts(tokens: Tokens) -> list[tuple[str, Tokens]]:
-    """The tokens between commas and words such as `and`, each with the joint before it; `2 and 8` stays together."""
-    parts: list[tuple[str, Tokens]] = []
-    joint, part = "", list[Token]()
-    for index, token in enumerate([*tokens, Token("", "", "mark")]):
-        around = [each.value for each in (*tokens[index - 1 : index], *tokens[index + 1 : index + 2])]
-        is_range = len(around) == 2 and all(around)
-        if token.kind == "mark" or (token.key in SPLITTERS and not (token.key == "and" and is_range)):
-            parts += [(joint, tuple(part))] if part else []
-            joint, part = token.key if part else joint + token.key, []
-        else:
-            part.append(token)
-    return parts
 
 
 def _is_free(joint: str, part: Tokens) -> bool:
     """Whether a part does not limit what comes before it: `open, but only for members` is not `open`."""
     if part[0].kind == "negation":  # `waterproof but not windproof`, but not `open, not on Sundays`
         return part[1:2] != () and part[1].key not in PREPOSITIONS
-    if joint.endswith("and"):  # `open on Mondays and on holidays`, but not `open and free on Sundays`
-        return part[0].key in PREPOSITIONS or not any(token.key in PREPOSITIONS for token in part)
-    if part[0].key in ("which", "who", "whose"):
+    if part[0].key == _INCLUDING:
         return True
-    is_addition = joint == "," and part[0].kind in (
-        "word",
-        "name",
-    )  # `… in Tupelo, Mississippi`, `… a band, formed in …`
-    return is_addition and all(token.kind not in ("negation", "limit", "quantifier", "condition") for token in part)
+    # `open on Mondays and on holidays`, but not `open and free on Sundays`
+    is_placed = any(token.key in PREPOSITIONS for token in part)
+    return joint.endswith("and") and (part[0].key in PREPOSITIONS or not is_placed)
+
+
+def _completed(tokens: Tokens) -> Iterator[Tokens]:
+    """What a sentence states of several things or cases without repeating its verb.
+
+    `Books are lent for 28 days, DVDs for 7 days`; `Adults pay 9 euros, children 4 euros`; `It is open until 8 on
+    Mondays and until 6 on Fridays`; `It is waterproof but not windproof`; `The lid is steel, the base is not`.
+    """
+    joined = joined_parts(tokens)
+    if is_limited(tokens) or len(joined) < 2 or is_framed(tokens) or _ends_in_frame(joined):
+        return
+    clause: Tokens = ()
+    names: list[Tokens] = []
+    for joint, part in joined:
+        if has_verb(part) and not _is_ellipsis(part):
+            clause, names = part, []
+        elif clause:
+            found = _complete(clause, joint, part)
+            if not found and _is_name(part):
+                names.append(part)  # `DVDs` of `DVDs and games for 7 days`
+                continue
+            yield from found
+            if found and joint.endswith("and") and found[0][0] == part[0]:
+                yield from (each for name in names for each in _complete(clause, joint, (*name, *_predicate(part))))
+            yield from ((clause,) if found else ())
+            clause, names = (clause if found else ()), []
+
+
+def _ends_in_frame(joined: Sequence[tuple[str, Tokens]]) -> bool:
+    """Whether the last part may hold for all before it: `Adults pay 9 euros, children 4 euros, on weekends`."""
+    joint, part = joined[-1]
+    return joint == "," and starts_adjunct(part, 0) and len(joined) > 2
+
+
+def _complete(clause: Tokens, joint: str, part: Tokens) -> list[Tokens]:
+    """The part of a sentence with the words of the clause before it that it needs; empty if that is not clear."""
+    first = subject(clause)
+    core, adjuncts = split_adjuncts(clause)
+    if not first or core[: len(first)] != first:
+        return []
+    verbs = core[len(first) :]
+    if _is_ellipsis(part):
+        return [] if adjuncts else _with_complement(verbs, part)
+    if any(token.kind == "negation" or token.text.lower() in lexicon.COMPLEMENTS for token in core):
+        return []  # `it does not open at 8 but at 9`
+    if joint.endswith("but") and part[0].kind == "negation":
+        is_complement = not adjuncts and verbs[0].key in COPULAS and part[1].key not in _PLACING
+        return [(*first, verbs[0], *part)] if is_complement else []  # `waterproof but not windproof`
+    head, *rest = split_parts(part)
+    ranks, others = ([rank(each) for each in group] for group in (adjuncts, rest))
+    if not head:  # `until 8 on Mondays and until 6 on Fridays`
+        is_parallel = len(rest) == len(adjuncts) and (ranks == others or len(rest) > 1)
+        return [(*core, *part)] if is_parallel else []
+    if ranks != others:
+        return []
+    if any(token.value for token in head):
+        return _with_other_value(first, verbs, head, rest)
+    is_case = bool(rest) and all(is_verb(token) for token in verbs) and _is_name(head)
+    return [(*head, *verbs, *chain(*rest))] if is_case else []  # `books are lent for 28 days, DVDs for 7 days`
+
+
+def _is_ellipsis(part: Tokens) -> bool:
+    """Whether the part ends with the verb: `the base is`, `the base is not`."""
+    *before, last = part
+    return bool(before) and (last.key in COPULAS or (last.kind == "negation" and before[-1].key in COPULAS))
+
+
+def _with_complement(verbs: Tokens, part: Tokens) -> list[Tokens]:
+    """`The base is not` with the complement of `is steel`.
+
+    Not with that of `is closed`, which is read as `is not open`: then it is not clear what `the other is not` denies.
+    """
+    plain = tuple(token for token in verbs if token.kind != "negation")
+    is_clear = not any(token.text.lower() in lexicon.COMPLEMENTS for token in verbs)
+    return [(*part, *plain[1:])] if plain and plain[0].key in COPULAS and is_clear else []
+
+
+def _with_other_value(first: Tokens, verbs: Tokens, head: Tokens, rest: Sequence[Tokens]) -> list[Tokens]:
+    """`Adults pay 9 euros, children 4 euros`, or without a name: `9 euros on weekdays and 12 euros on weekends`."""
+    ours, theirs = (next((i for i, token in enumerate(each) if token.value), None) for each in (head, verbs))
+    if ours is None or theirs is None or len(verbs) - theirs != len(head) - ours:
+        return []
+    one, other = head[ours].value, verbs[theirs].value
+    is_same_kind = one is not None and other is not None and one.unit == other.unit
+    name = head[:ours]
+    if not is_same_kind or (name and not _is_name(name)):
+        return []
+    return [(*(name or first), *verbs[:theirs], *head[ours:], *chain(*rest))]
+
+
+def _predicate(part: Tokens) -> Tokens:
+    """The part after its name."""
+    place = next((i for i, token in enumerate(part) if token.value or starts_adjunct(part, i)), len(part))
+    return part[place:]
+
+
+def _is_name(tokens: Tokens) -> bool:
+    """Whether the tokens are only words and names: what something is called."""
+    return bool(tokens) and all(token.kind in ("word", "name") and not token.key.endswith("+ed") for token in tokens)
+
+
+def list_items(tokens: Tokens) -> list[Tokens]:
+    """The items of `The box includes: a drone, two batteries and a charger`."""
+    place = next((i for i, token in enumerate(tokens) if token.key == ":"), 0)
+    heading, rest = tokens[:place], tokens[place + 1 :]
+    if not heading or any(token.kind in RESTRICTING for token in heading) or not is_fragment(rest):
+        return []
+    items = parts(rest)
+    return items if len(items) > 1 else []

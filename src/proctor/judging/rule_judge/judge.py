@@ -68,11 +68,11 @@ class RuleJudge:
         return reply
 
 
-def _undecided_items(reply: Reply) -> list[str]:
-    """The items that the rules cannot decide, or the reply as a whole, each with the reason."""
+def _undecided_items(reply: Reply) -> list[tuple[str, str]]:
+    """The items that the rules cannot decide, or the reply as a whole: the text of each, and the reason."""
     items = [reply, *(item for items in reply.values() if isinstance(items, list) for item in items)]
     marked = [item for item in items if isinstance(item, dict) and item.get("unclear")]
-    return [": ".join(filter(None, (item.get("text", ""), item.get("reason", "")))) for item in marked]
+    return [(item.get("text", ""), item.get("reason", "")) for item in marked]
 
 
 def answer_statements(material: Material) -> Reply:

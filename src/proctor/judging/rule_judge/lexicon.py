@@ -24,7 +24,7 @@ FUNCTION_WORDS = ARTICLES | HARMLESS | NEGATIONS | PRONOUNS | PREPOSITIONS | CON
 MODALS: dict[str, int] = _TABLES["ranks"]["modals"]
 QUANTIFIERS: dict[str, int] = _TABLES["ranks"]["quantifiers"]
 PHRASES = {phrase: into for into, phrases in _TABLES["phrases"].items() for phrase in phrases.split("|")}
-COMPLEMENTS = {word: opposite for opposite, words in _TABLES["complements"].items() for word in words.split()}
+COMPLEMENTS = {word: group[0] for group in _GROUPS["complements"] for word in group[1:]}
 ALTERNATIVES, SYNONYMS = _GROUPS["alternatives"], _GROUPS["synonyms"]
 UNITS = {
     name + plural: (dimension, float(entry.partition("=")[2]))
@@ -44,11 +44,16 @@ def stem(word: str) -> str:
     return verb_key(word).partition("+")[0]
 
 
+def is_bare(word: str) -> bool:
+    """Whether a word has no ending: `hold`, not `holds`, `holding` or `held`."""
+    return "+" not in verb_key(word) and not word.endswith("s")
+
+
 @lru_cache(maxsize=1 << 16)
 def verb_key(word: str) -> str:
     """The key of a word: its stem, with `+ed` or `+ing` for those forms, since tense and voice change a meaning."""
     if word in _IRREGULAR:
-        return _IRREGULAR[word] + "+ed"
+        return _canonical(_IRREGULAR[word]) + "+ed"
     if len(word) <= 3 or not word.isascii():
         return _CANONICAL.get(word, word)
     for ending in ("ing", "ed"):
@@ -80,7 +85,7 @@ def _canonical(base: str) -> str:
 
 COST = stem("cost")
 """The key of `costs`, and of `is` before an amount of money."""
-VERBS = frozenset(map(stem, _KINDS["verbs"]))
+VERBS, CUSTOMER_VERBS, TIMES = (frozenset(map(stem, _KINDS[name])) for name in ("verbs", "customer_verbs", "times"))
 _FORMS = [{*group, *map(verb_key, group)} for group in ALTERNATIVES]
 _EXCLUSIVE = frozenset((one, other) for group in _FORMS for one in group for other in group if one != other)
 
@@ -90,6 +95,14 @@ def excludes(one: str, other: str) -> bool:
     base, _, form = one.partition("+")
     other_base, _, other_form = other.partition("+")
     return (one, other) in _EXCLUSIVE or (form == other_form and (base, other_base) in _EXCLUSIVE)
+
+
+_MEASURES = [{stem(word) for word in group} for group in _GROUPS["measures"]]
+
+
+def is_same_measure(one: str, other: str) -> bool:
+    """Whether two stems name one measure, as `depth` and `deep` do."""
+    return any({one, other} <= group for group in _MEASURES)
 
 
 def is_english(text: str) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import groupby
 from typing import Any, Literal
@@ -32,6 +32,8 @@ class Token:
     key: str
     kind: TokenKind
     value: Value | None = None
+    article: str = field(default="", compare=False)
+    """The article before it: articles are not tokens."""
 
     @property
     def is_content(self) -> bool:
@@ -45,6 +47,8 @@ def matches(claim: Token, source: Token) -> bool:
     """Whether the claim's token says the same as the source's, or less."""
     if claim.value is not None and source.value is not None:
         return same_value(claim.value, source.value)
+    if claim.key == "should" and source.key == "must":
+        return True
     return claim.key == source.key
 
 
@@ -52,9 +56,13 @@ def excludes(claim: Token, source: Token) -> bool:
     """Whether the two fill the same slot and cannot both be true; of names, whether they have no word in common."""
     if claim.value is not None and source.value is not None:
         return conflicts(claim.value, source.value)
+    if claim.kind == "quantifier" and source.key == "1 ":  # `all of your ships` for `one of your ships`
+        return lexicon.QUANTIFIERS[claim.key] in (-1, 6)
+    if source.key == "none" and claim.kind == "number":
+        return True
     if claim.kind == source.kind == "name":
         return set(claim.key.split()).isdisjoint(source.key.split())
-    if claim.kind == source.kind == "modal":
+    if claim.kind == source.kind == "modal" and source.text:  # that of a command has no text
         return lexicon.MODALS[claim.key] > lexicon.MODALS[source.key]
     if claim.kind == source.kind == "quantifier":
         share, other = lexicon.QUANTIFIERS[claim.key], lexicon.QUANTIFIERS[source.key]
@@ -75,18 +83,27 @@ def fold(text: str) -> str:
 
 
 _SPELLINGS = (
-    (r"^\W*(?:yes|yeah|yep|yup)\b[\s,.!:;-]+(?:(?:and|but|so)\s(?=(?:it|they|he|she|the)\b))?", ""),
-    (r"^\W*(?:no|nope|sure|well|oh|ah|absolutely|certainly|of course|correct|right|exactly|indeed)\s?[,.!:;-]+\s*", ""),
-    (r"^\W*\d+(?:\.\d+)+\.?\s+(?=(?-i:[A-Z][a-z]))", ""), (r",\s?while\b", ", whereas"), (r"isation\b", "ization"),
-    (r"\bcan't\b", "can not"), (r"\bwon't\b", "will not"), (r"(?<=[a-z])\s?n't\b", " not"),
-    (r"\b(it|that|there|he|she|what|who|here)\s?'s\b", r"\1 is"), (r"'re\b", " are"), (r"'ll\b", " will"),
-    (r"'ve\b", " have"), (r"\bi'm\b", "I am"), (r"(?<=[^\W\d])'s\b|(?<=s)'(?=\s|$)", ""),
+    (r"^\W*(?:yes|yeah|yep)\b[\s,.!:;-]+(?:(?:and|but|so)\s)?", ""),
+    (r"^\W*(?:no|not yet|unfortunately not|sadly not|i'm afraid not)\s?[,.!:;-]+\s*", ""),
+    (r"^\W*(?:well|oh|correct|right|exactly|indeed)\s?[,.!:;-]+\s*", ""),
+    (r"^\W*i(?:'d say| think)(?: that)?\s", ""),
+    (r"^\W*well\s(?=(?:the|a|an|it|they|he|she|in|on|by)\b)", ""),
+    (r"^\W*\d+(?:\.\d+)+\.?\s+(?=(?-i:[A-Z][a-z]))", ""),  # `7.2 The customer may …`
+    (r",\s?while\b", ", whereas"),
+    (r"(?<=\d)\s?(k?)m2\b", r" sq\1m"),
+    (r"(?<=\d)\s?m3\b", " cbm"),
+    (r"\bcan't\b", "can not"),
+    (r"\bwon't\b", "will not"),
+    (r"(?<=[a-z])\s?n't\b", " not"),
+    (r"\b(it|that|there|he|she|what|who|here)\s?'s\b", r"\1 is"),
+    (r"'re\b", " are"),
+    (r"'ll\b", " will"),
+    (r"'ve\b", " have"),
+    (r"(?<=[a-z]{3}[nlrt])is(?=(?:e|es|ed|ing|ation|ations)\b)", "iz"),  # `organised`, `modernisation`
     (r"\bunited states(?: of america)?\b|(?-i:\bU\.\s?S\.(?:\s?A\.)?|\bUS\b)|(?<=\bthe )us\b", "USA"),
-    (r"\bunited kingdom\b|(?-i:\bU\.\s?K\.)", "UK"),
     (r"(?<=\d)\s?[–-]\s?(?=\d+(?:\.\d+)?\s?(?:%|°|[a-z]))|(?<=\d)\s?–\s?(?=\d)", " to "),
-    (r"(?<=\d)\s?/\s?(?=(?:month|year|day|week|hour|person|user)\b)", " per "),
-)  # fmt: skip
-"""Openings such as `Yes,` and spellings, with what they are read as."""
+)
+"""Openings, numbers of paragraphs and spellings, with what they are read as."""
 _PATTERNS = [(re.compile(pattern, re.IGNORECASE), plain) for pattern, plain in _SPELLINGS]
 _PHRASES = re.compile(rf"\b(?:{'|'.join(sorted(lexicon.PHRASES, key=len, reverse=True))})\b", re.IGNORECASE)
 _WORDS = re.compile(r"[^\W\d_]+|[,;:()]")
@@ -132,22 +149,23 @@ def _word(text: str) -> Token:
 
 
 def _with_periods(tokens: Sequence[Token]) -> list[Token]:
-    """Read `per day`, `every day` and `5 euros a day` as periods; drop articles."""
+    """Read `per day` and `5 euros a day` as periods; make articles a part of the next token."""
     found: list[Token] = []
+    article = ""
     for index, token in enumerate(tokens):
         word, before = token.text.lower(), tokens[index - 1].text.lower() if index else ""
         unit = word.removesuffix("s")
-        is_counted = before in ("a", "an") and any(each.kind == "number" for each in found[-5:])
-        if unit in lexicon.PERIODS and (
-            before == "per" or is_counted or (before in ("each", "every") and unit == word)
-        ):
-            if before not in lexicon.ARTICLES:
+        is_counted = before in ("a", "an") and any(each.kind == "number" for each in found[-5:]) and word != "second"
+        if (before == "per" and token.kind == "word") or (unit in lexicon.PERIODS and is_counted):
+            if before == "per":
                 found.pop()
             found.append(Token(f"{before} {word}", f"per {unit}", "period"))
-        elif token.text == "A" and index > 0:
-            found.append(replace(token, kind="name"))  # `Plan A`
-        elif word not in lexicon.ARTICLES or token.kind != "function":
-            found.append(token)
+        elif word in lexicon.ARTICLES and token.kind == "function":
+            article = word
+            continue
+        else:
+            found.append(replace(token, article=article) if article else token)
+        article = ""
     return found
 
 
@@ -161,12 +179,16 @@ def _with_verbs(tokens: Sequence[Token]) -> list[Token]:
         if token.key in ("do", "does", "did") and token.kind == "function":
             is_past = token.key == "did"
             continue
+        if token.key == "had" and after and "+ed" in lexicon.verb_key(after[0].key):
+            continue  # `had flooded` is `flooded`
         if token.kind == "word":
             key = lexicon.verb_key(token.key)
             token = replace(token, key=f"{key}+ed" if is_past and "+" not in key else key)
             is_past = False
         elif token.key in ("in", "on", "at") and after and after[0].kind in ("date", "clock"):
             token = replace(token, key="at")
+        elif token.key == "until" and following.kind in ("date", "clock", "number"):
+            token = replace(token, text="till", key="till", kind="function")  # a time, not a condition
         elif token.key == "be" and following.value is not None and following.value.unit in MONEY:
             token = replace(token, key=lexicon.COST)
         found.append(token)
@@ -177,13 +199,14 @@ def _with_names(tokens: Sequence[Token], names: frozenset[str]) -> list[Token]:
     """Join runs of capitalized words to one name; at the start of a sentence only if it is a name elsewhere."""
     capital = [token.kind == "word" and token.text[:1].isupper() for token in tokens]
     start = next((index for index, token in enumerate(tokens) if token.kind != "mark"), 0)
-    if capital and capital[start] and not any(capital[start + 1 : start + 2]):
+    is_command = any(token.key in lexicon.VERBS for token in tokens[start : start + 1])  # `Set TOKEN in …`
+    if capital and capital[start] and (is_command or not any(capital[start + 1 : start + 2])):
         capital[start] = tokens[start].text.lower() in names
     found: list[Token] = []
     for is_name, pairs in groupby(zip(tokens, capital, strict=True), key=lambda pair: pair[1]):
         run = [token for token, _ in pairs]
         text = " ".join(token.text for token in run)
-        found += [Token(text, text.lower(), "name")] if is_name else run
+        found += [Token(text, text.lower(), "name", article=run[0].article)] if is_name else run
     return found
 
 
@@ -197,7 +220,7 @@ def _with_complements(tokens: Sequence[Token]) -> list[Token]:
                 found.pop()
             else:
                 found.append(Token(token.text, "not", "negation"))
-            token = Token(token.text, lexicon.verb_key(opposite), "word")
+            token = Token(token.text, lexicon.verb_key(opposite), "word", article=token.article)
         found.append(token)
     return found
 

@@ -1,33 +1,27 @@
-"""Reads tables, JSON and `label: value` lines as sentences, so that claims are judged by one mechanism.
+"""Reads tables, CSV, JSON and `label: value` lines as records.
 
-A record is what it is about (a row's first cell, an object's id or name) and a value for each label. Each cell becomes
-the sentences that people write for it: "the depth of Pier 2 is 6 m", "Pier 2 has a depth of 6 m", "Pier 2 has 8
-berths". The record's name and the label are in every one of them, so a value of another row or column does not match.
-Only if no other record has that label, the name may be missing.
+A record is what it is about (a row's first cell, an object's id or name) and a value for each label.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from proctor.judging.rule_judge.claims import PAIR
-from proctor.judging.rule_judge.lexicon import UNITS
-from proctor.judging.rule_judge.reading import fold
-from proctor.judging.rule_judge.values import MONEY, find_values
+from proctor.judging.rule_judge.claims import PAIR, split_statements
+from proctor.judging.rule_judge.grammar import has_finite_verb, has_verb, is_bare
+from proctor.judging.rule_judge.reading import fold, read
+from proctor.judging.rule_judge.values import find_values
 
 _NAMING = re.compile(
     r"(?:^|_)(?:id|name|title|number|order|city|user|customer|product|item|sku|code|service|kind|type)$", re.I
 )
 """Keys whose value names an object."""
-_STATES = frozenset("status state condition availability stage".split())
-"""Labels that a sentence leaves out: `the order is delayed` gives its status."""
-_PRICES = frozenset("payment price cost total amount value fee interest income salary balance revenue budget".split())
+_AMOUNTS = frozenset("payment price cost total amount value fee interest income salary balance revenue budget".split())
 _MAX_NESTING = 20
 
 
@@ -49,8 +43,6 @@ def split_passage(passage: str) -> tuple[list[Record], list[str]]:
             document = json.loads(stripped)
         except (ValueError, RecursionError):
             return [], []
-        if isinstance(document, dict) and document.keys() == {"tool", "result"}:
-            document = document["result"]
         items = list(_objects(document, "", 0))
         texts = [item for item in items if isinstance(item, str)]
         return [item for item in items if isinstance(item, Record)], texts
@@ -59,27 +51,90 @@ def split_passage(passage: str) -> tuple[list[Record], list[str]]:
     for kind, group in groupby(stripped.splitlines(), key=_line_kind):
         lines = list(group)
         if kind == "row":
-            header, *rows = [[cell.strip() for cell in line.strip().strip("|").split("|")] for line in lines]
-            rows = [row for row in rows if len(row) == len(header) and "".join(row).strip("-: ")]
-            records += [Record(_names(header[0], row[0]), tuple(zip(header, row, strict=True))[1:]) for row in rows]
+            records += _table(lines, "|")
+        elif kind == "csv" and len(lines) > 1 and not re.search(r"\d", lines[0]):
+            records += _table(lines, ",")
+        elif kind == "column":  # `TOTAL EUR     10.36`
+            columns = [re.split(r"\s{2,}", line.strip()) for line in lines]
+            records.append(Record((), tuple((label, value) for label, value in columns)))
         elif kind == "pair":
-            pairs = [re.sub(r"^\s*[-•*]\s|\*", "", line).replace(" = ", ": ", 1).partition(":") for line in lines]
+            plain = [
+                re.sub(r"^\s*[-•*]\s|\*|(?<=\d)\s+#(?= )", "", line) for line in lines
+            ]  # `TIMEOUT = 10  # seconds`
+            pairs = [line.replace(" = ", ": ", 1).partition(":") for line in plain]
             fields = tuple((label.strip(), value.strip()) for label, _, value in pairs)
             records.append(Record(_names(*fields[0]) if len(fields) > 1 else (), fields))
         else:
             prose += lines
-    return records, ["\n".join(prose)]
+    text = "\n".join(prose)
+    return [*records, *_fragments(text)], [text]
+
+
+def _fragments(text: str) -> Iterator[Record]:
+    """What fragments of prose give the values of: `Aurora X2 laptop: 14-inch display, 32 GB RAM. Weight 1.19 kg.`"""
+    title, fields = "", []
+    for number, sentence in enumerate(split_statements(text)):
+        heading, colon, rest = sentence.rstrip(" .;").rpartition(": ")
+        if colon and not number and all(value.kind == "id" for value in find_values(heading)):
+            title, sentence = heading, rest
+        parts = [part for part in re.split(r"[,;]\s+|\s+and\s+", sentence.rstrip(" .;")) if part]
+        if _is_sentence(parts):
+            continue
+        if not number and not title and len(parts) == 1 and not find_values(sentence):
+            title = parts[0]
+        fields += [field for part in parts if (field := _fragment(part))]
+    words = title.split()
+    names = dict.fromkeys((title, " ".join(words[:-1]), words[-1])) if words else {}
+    if fields:
+        yield Record(tuple(filter(None, names)), tuple(fields))
+
+
+def _is_sentence(parts: Sequence[str]) -> bool:
+    """Whether a verb or a command says more than the values do."""
+    first, *others = [read(part) for part in parts] or [()]
+    return not first or is_bare(first[0]) or any(map(has_finite_verb, (first, *others)))
+
+
+_RESTRICTING = ("limit", "relation", "negation", "condition")
+
+
+def _fragment(part: str) -> tuple[str, str] | None:
+    """A label and its value: of `32 GB RAM`, `Weight 1.19 kg` and `no card reader`."""
+    if missing := re.fullmatch(r"no ((?:[\w-]+ ?){1,3})", part, re.IGNORECASE):
+        return missing[1], "no"
+    values = find_values(fold(part))
+    if len(values) != 1 or fold(part) != part:
+        return None
+    before, after = part[: values[0].start].strip(" :"), part[values[0].end :].strip(" ")
+    label = before or after.removeprefix("of ")
+    is_label = re.fullmatch(r"(?:[A-Za-z][\w-]*(?:\s|$)){1,3}", label) and not (before and after)
+    words = read(label) if is_label else ()
+    is_plain = bool(words) and not has_verb(words) and not any(token.kind in _RESTRICTING for token in words)
+    return (label, values[0].text) if is_plain else None
 
 
 def _line_kind(line: str) -> str:
-    return "row" if "|" in line else "pair" if PAIR.fullmatch(line) else "prose"
+    if "|" in line:
+        return "row"
+    if re.fullmatch(r"\s*[A-Za-z][A-Za-z ]*?\s{2,}-?\d[\d.,]*\s*", line):
+        return "column"
+    is_pair = PAIR.fullmatch(line) and len(split_statements(line)) == 1  # not `Contents: a drone. The case is extra.`
+    return "pair" if is_pair else "csv" if re.fullmatch(r"[^,]*(?:,\S[^,]*)+", line) else "prose"
+
+
+def _table(lines: Sequence[str], separator: str) -> list[Record]:
+    """The rows of a table, each named after its first cell; not a line with more or fewer cells than the header."""
+    header, *rows = [[cell.strip() for cell in line.strip().strip("|").split(separator)] for line in lines]
+    rows = [row for row in rows if len(row) == len(header) and "".join(row).strip("-: ")]
+    return [Record(_names(header[0], row[0]), tuple(zip(header, row, strict=True))[1:]) for row in rows]
 
 
 def _names(kind: str, name: str) -> tuple[str, ...]:
-    return (name, f"{_words(kind)} {name}", f"{name} {_words(kind)}") if name else ()
+    noun = re.sub(r" (?:id|name|number)$", "", label_words(kind))
+    return (name, f"{noun} {name}", f"{name} {noun}") if name else ()
 
 
-def _words(key: str) -> str:
+def label_words(key: str) -> str:
     """A key as words: `orderTotal` and `order_total` are "order total", `Price/month` is "price per month"."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", re.sub(r"[_-]", " ", key).replace("/", " per ")).lower()
 
@@ -90,67 +145,18 @@ def _objects(value: Any, kind: str, depth: int) -> Iterator[Record | str]:
         yield value
     if isinstance(value, dict):
         names = [name for key, text in value.items() if _is_naming(key, text) for name in _names(key, str(text))]
-        names += [f"{kind} {name}" for name in names if kind] or [kind] * bool(kind)
+        names += [way for name in names if kind for way in (f"{kind} {name}", f"{name} {kind}")] or [kind] * bool(kind)
         currency = value.get("currency") or value.get("unit") or ""
         scalars = {key: item for key, item in value.items() if isinstance(item, (str, int, float)) and item != ""}
         texts = {key: item if isinstance(item, str) else json.dumps(item) for key, item in scalars.items()}
-        yield Record(tuple(names), tuple((k, f"{v} {currency}" if k in _PRICES else v) for k, v in texts.items()))
+        yield Record(tuple(names), tuple((k, f"{v} {currency}" if k in _AMOUNTS else v) for k, v in texts.items()))
     if isinstance(value, (dict, list)) and depth < _MAX_NESTING:
         for key, item in (
             value.items() if isinstance(value, dict) else ((kind.removesuffix("s"), each) for each in value)
         ):
-            yield from _objects(item, _words(key), depth + 1)
+            yield from _objects(item, label_words(key), depth + 1)
 
 
 def _is_naming(key: str, item: Any) -> bool:
     is_id = isinstance(item, str) and [value.text for value in find_values(item) if value.kind == "id"] == [item]
     return is_id or (bool(_NAMING.search(key)) and type(item) in (str, int))
-
-
-def sentences(records: Sequence[Record], claims: Sequence[str], grounds: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """What the records say: the label and value as a quote, and each sentence that people write for it.
-
-    Only of records that the claims name. Amounts get the only currency of the grounds (the passages and the user's
-    words) if the claims name one, and 0.05 is 5% if they have one.
-    """
-    counts = Counter(record.names for record in records)
-    labels = Counter(_split_label(label)[0] for record in records for label, _ in record.fields)
-    said = fold(" ".join(claims)).casefold()
-    money, claimed = (
-        {value.unit for text in texts for value in find_values(text)} & MONEY for texts in (grounds, claims)
-    )
-    for record in records:
-        names = [name for name in record.names if counts[record.names] == 1 and fold(name).casefold() in said]
-        for label, value in record.fields:
-            words, unit = _split_label(label)
-            if not unit and claimed and len(money) == 1 and not _PRICES.isdisjoint(words.split()):
-                unit = next(iter(money))
-            if not unit and "%" in said and re.fullmatch(r"-?0\.\d+", value.strip()):
-                value = f"{float(value) * 100:g}%"
-            full = f"{value} {unit}" if re.fullmatch(r"-?\d+(?:[.,]\d+)*", value.strip()) else value
-            noun, _, period = words.partition(" per ")
-            full += f" per {period}" if period else ""
-            for sentence in _field_sentences(names, noun, full, labels[words] == 1):
-                yield f"{words}: {value}", sentence
-
-
-def _split_label(label: str) -> tuple[str, str]:
-    """The words of a label and the unit in it: `temp_c`, `Weight (kg)`."""
-    *words, last = re.findall(r"[^\W\d_]+|\d+|[€$£%]", _words(label)) or [""]
-    is_unit = last in "€$£%" or (last in UNITS and words and words[-1] != "per")
-    unit = {"c": "°C", "f": "°F"}.get(last, last if is_unit else "")
-    return " ".join(words if unit and words else (*words, last)), unit
-
-
-def _field_sentences(names: Sequence[str], label: str, value: str, is_only: bool) -> Iterator[str]:
-    if value.lower() in ("true", "yes", "false", "no"):
-        be, have = ("is", "has") if value.lower() in ("true", "yes") else ("is not", "has no")
-        yield from (f"{name} {verb} {label}" for name in names for verb in (be, have))
-        return
-    if is_only:
-        yield f"The {label} is {value}"
-    for name in names if value not in names else ():
-        yield from (f"The {label} {joint} {name} is {value}" for joint in ("of", "in", "for"))
-        yield from (f"{name} {label} is {value}", f"{name} has a {label} of {value}", f"{name} has {value} {label}")
-        if label in _STATES | _PRICES:
-            yield f"{name} {'is' if label in _STATES else 'costs'} {value}"

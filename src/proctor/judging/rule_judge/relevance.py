@@ -15,8 +15,8 @@ from itertools import pairwise
 from typing import Literal
 
 from proctor.judging.rule_judge.claims import declines, makes_claim, without_courtesy
-from proctor.judging.rule_judge.clauses import without_marks
-from proctor.judging.rule_judge.lexicon import FUNCTION_WORDS, PREPOSITIONS, is_english, stem
+from proctor.judging.rule_judge.grammar import is_verb, without_marks
+from proctor.judging.rule_judge.lexicon import FUNCTION_WORDS, PREPOSITIONS, PRONOUNS, is_english, stem
 from proctor.judging.rule_judge.reading import Token, Tokens, matches, names_in, read
 from proctor.judging.rule_judge.values import MONEY
 
@@ -41,10 +41,9 @@ _KINDS = (
     ("a length", r"how (?:tall|high|deep|wide|far)", {"length"}),
     ("a duration", r"how old", {"time", "calendar"}),
     ("a measure", r"how (?:long|fast)", {"time", "calendar", "length", "speed"}),
-    ("a measure", r"how (?:big|large|heavy)", {"length", "area", "data", "volume", "mass"}),
     ("an amount", r"what .{0,40}\b(?:allowance|limit|size|weight|height|length|temperature|age|number)", {"number"}),
     ("a time", r"when|what (?:year|date|day|time|month)|what .{0,40}\b(?:hours|deadline|date)",
-     {"date", "clock", "time"}),
+     {"date", "clock"}),
     ("a name", r"who", {"name"}),
 )  # fmt: skip
 """What a question asks for, how it asks, and the kinds, dimensions or words that answer it; the first that fits."""
@@ -63,7 +62,16 @@ def relevances(question: str, texts: Sequence[str], *, answer: bool = True) -> l
     asks_back = any(text.rstrip(" \"'*)”").endswith("?") or declines(text) for text in texts)
     if answer and "?" in question and all(each.verdict == "courtesy" for each in found) and not asks_back:
         return [Relevance("irrelevant", "it has no content besides courtesies")] * len(texts)
-    return found
+    return _with_courtesies(found) if answer else found
+
+
+def _with_courtesies(found: list[Relevance]) -> list[Relevance]:
+    """A courtesy belongs to an answer only if there is one: thanks do not make up for another order's status."""
+    others = {each.verdict for each in found if each.verdict != "courtesy"}
+    if not others or "relevant" in others:
+        return found
+    instead = OPEN if "cannot tell" in others else Relevance("irrelevant", "it has no content besides courtesies")
+    return [instead if each.verdict == "courtesy" else each for each in found]
 
 
 def _relevance(question: str, text: str, names: frozenset[str], *, may_be_short: bool) -> Relevance:
@@ -73,7 +81,9 @@ def _relevance(question: str, text: str, names: frozenset[str], *, may_be_short:
         return Relevance("cannot tell", "it declines to answer")
     if not makes_claim(text):
         is_reply = re.match(r"\W*(?:yes|no|yeah|yep|nope)\b", text, re.IGNORECASE)
-        return OPEN if is_reply else Relevance("courtesy", "it is a courtesy")
+        # `That's right.` and `I am an assistant.` may be the answer.
+        is_remark = any(map(str.isalnum, without_courtesy(text))) and not text.rstrip(" \"'*)”").endswith((":", "?"))
+        return OPEN if is_reply or is_remark else Relevance("courtesy", "it is a courtesy")
     asked, said = read(question, names), without_marks(read(without_courtesy(text), names))
     if other := _other_id(asked, said):
         return Relevance("irrelevant", f"it is about “{other}”")
@@ -108,15 +118,31 @@ def _kinds_of(said: Tokens, place: int) -> set[str]:
     token = said[place]
     if token.kind == "name":
         return {"name"} if place == 0 or said[place - 1].key in ("by", "be", "was") else set()
-    return {token.kind, token.value.unit if token.value else token.key}
+    is_clock = token.kind == "number" and place and said[place - 1].key == "at"  # `at 9`
+    return {token.kind, token.value.unit if token.value else token.key} | ({"clock"} if is_clock else set())
 
 
 def _other_id(asked: Tokens, said: Tokens) -> str:
     """The identifier that the statement is about instead of that of the question; empty if there is none."""
-    ids, others = ({token.key: token.text for token in tokens if token.kind == "id"} for tokens in (asked, said))
+    if any(token.text.lower() in _COMPARING for token in asked):
+        return ""
+    ids, others = (_ids(tokens) for tokens in (asked, said))
     shapes = {re.sub(r"\d+", "0", key) for key in ids}  # `a-17` and `a-18` have one
     same = ids.keys() & others.keys()
     return next((text for key, text in others.items() if not same and re.sub(r"\d+", "0", key) in shapes), "")
+
+
+_COMPARING = frozenset("which instead after before replace replaces than other another besides".split())
+"""Words of a question whose answer is about something else than what it names."""
+
+
+def _ids(tokens: Tokens) -> dict[str, str]:
+    """Identifiers by their keys: `A-17`, and numbers after the same noun, such as `order 55812`."""
+    found = {token.key: token.text for token in tokens if token.kind == "id"}
+    for before, token in pairwise(tokens):
+        if before.kind == "word" and token.kind == "number" and token.text.isdigit():
+            found[f"{before.key} {token.text}"] = f"{before.text} {token.text}"
+    return found
 
 
 def _is_short(asked: Tokens, said: Tokens) -> bool:
@@ -147,5 +173,8 @@ def _topic(asked: Tokens) -> list[Token]:
 def _names_topic(asked: Tokens, said: Tokens) -> bool:
     """Whether the statement has every content word of the question."""
     topic = _topic(asked)
+    verbs = [token for token in topic if is_verb(token)]
+    if verbs and any(token.key in (*PRONOUNS, "them", "him") for token in said):
+        topic = verbs  # `Who teaches statistics?` - `Ann Lee teaches it.`
     keys = {_base(token) for token in said} | {word for token in said for word in token.key.split()}
     return bool(topic) and all(_base(token) in keys or {*token.key.split()} <= keys for token in topic)

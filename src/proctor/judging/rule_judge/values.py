@@ -1,7 +1,7 @@
 """Reads typed values in a text: numbers with units, money, dates, times of day and identifiers.
 
 How it works: one pattern per type, tried in an order in which the most specific wins: dates, times of day, identifiers
-(`A-17`, `2.8.1`, an address), numbers. Values of one dimension are compared in its base unit, so 90 minutes are 1.5
+(`A-17`, `2.8.1`), numbers. Values of one dimension are compared in its base unit, so 90 minutes are 1.5
 hours. Comparing strings instead would fail "3 May 2025" against "2025-05-03" and pass 70 euros for 70 dollars.
 """
 
@@ -17,8 +17,8 @@ from proctor.judging.rule_judge.lexicon import UNITS
 
 Kind = Literal["number", "date", "clock", "id"]
 
-SIGNS = {"$": "usd", "€": "eur", "£": "gbp", "¥": "jpy", "₹": "inr", "%": "percent"}
-MONEY = frozenset("usd eur gbp jpy inr chf".split())
+SIGNS = {"$": "usd", "€": "eur", "£": "gbp", "¥": "jpy", "₹": "inr", "%": "percent", "fr.": "chf", "sfr.": "chf"}
+MONEY = frozenset("usd eur gbp jpy inr chf sek nok dkk pln czk cad aud cny".split())
 SCALES = {"thousand": 1e3, "k": 1e3, "million": 1e6, "mn": 1e6, "billion": 1e9, "bn": 1e9, "trillion": 1e12}
 MONTHS = "january february march april may june july august september october november december".split()
 WEEKDAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
@@ -26,7 +26,6 @@ _ONES = """zero one two three four five six seven eight nine ten eleven twelve t
 seventeen eighteen nineteen""".split()
 _TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
 SPELLED = {word: value for value, word in enumerate(_ONES)} | {word: 10 * n for n, word in enumerate(_TENS, start=2)}
-ORDINALS = "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth".split()
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,17 +84,10 @@ def conflicts(claim: Value, source: Value) -> bool:
     return not (claim.kind == "number" and is_near and (claim.size != source.size or is_rounded))
 
 
-_ADDRESS = r"https?://\S+[\w/]|[\w.+-]+@[\w-]+\.[\w.]+\w"
 _VERSION = r"(?<![\w.])(?:v\d+(?:\.\d+)+|\d+(?:\.\d+){2,})(?:-\w+)?(?!\w)"
-_CODE = (
-    r"(?<![\w-])#\d+\b|(?<![\w.])\d+-[A-Z]{1,3}\b|(?<![\w-])[A-Za-z]\w*(?:[-_/]\w+)*"
-    r"|(?<![\w.])\d{1,4}(?![AP]M\b)[A-Z]{1,3}\d*\b"
-)
-_RESULT = (
-    r"(?<![\w.-])\d{1,3}[:-]\d{1,3}(?=\s|[.,;)]|$)(?!\s*(?:days?|weeks?|hours?|minutes?|months?|years?|%|am|pm))"
-    r"(?<!:\d\d)"
-)
-_ID = re.compile("|".join((_ADDRESS, _VERSION, _CODE, _RESULT)))
+_CODE = r"(?<![\w.])\d+-[A-Z]{1,3}\b|(?<![\w-])[A-Za-z]\w*(?:[-_/]\w+)*"
+_ADDRESS = r"https?://\S+[\w/]|[\w.+-]+@[\w-]+\.[\w.]+\w"
+_ID = re.compile(f"{_ADDRESS}|{_VERSION}|{_CODE}")
 _MONTH = "|".join(["sept?(?:ember)?", *(f"{m[:3]}(?:{m[3:]})?" for m in MONTHS if m != "september")])
 _DAY = r"\d{1,2}(?:st|nd|rd|th)?(?!\d)"
 _YEAR = r"(?:1\d|20|21)\d\d(?![\d,.]\d|[\w-]|\s(?:percent|euros?|dollars?|people|homes|items))"
@@ -113,16 +105,15 @@ _DATE = re.compile(
 """Groups are named after what they hold: year, month, day, weekday. `5/6/2024` is left out: it may be May or June."""
 _CLOCK = re.compile(
     r"(?<![\w.:])(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::\d{2})?(?![\w:])(?:\s?(?P<half>[ap])\.?m\b\.?)?"
-    r"|(?<![\w.:])(?P<hour2>\d{1,2})\s?(?P<half2>[ap])\.?m\b\.?|\b(?P<noon>noon|midday|midnight)\b",
+    r"|(?<![\w.:])(?P<hour2>\d{1,2})\s?(?P<half2>[ap])\.?m\b\.?|\b(?P<word>noon|midday|midnight)\b",
     re.IGNORECASE,
 )
 _WORD = "|".join(sorted([*SPELLED, "hundred", *SCALES], key=len, reverse=True))
 _NUMBER = re.compile(
-    r"(?<![\w.])(?:(?<![\w)])(?P<minus>[-−]))?(?P<code>(?:EUR|USD|GBP|CHF|JPY|INR)\s|(?:US)?[$€£¥₹]\s?)?(?:"
+    r"(?<![\w.])(?:(?<![\w)])(?P<minus>[-−]))?(?P<code>(?:EUR|USD|GBP|CHF|JPY|INR|SEK|NOK|DKK|PLN|CZK|CAD|AUD|CNY|S?Fr\.)\s|(?:US)?[$€£¥₹]\s?)?(?:"
     r"(?P<digits>\d{1,3}(?:[,\u202f\u2009' ](?=\d{3}(?!\d))\d{3}){1,6}(?:\.\d+)?|\d{1,3}(?:\.\d{3}){1,6},\d{1,2}"
     r"|\d+(?:\.\d+)?)(?!\d)(?!\.\d)(?P<rank>(?:st|nd|rd|th)\b)?(?P<decade>'?s\b)?"
-    rf"|(?<![\w'-])(?P<words>(?:{_WORD})(?:[ -](?:and )?(?:{_WORD}))*)(?![\w'])"
-    rf"|(?<![\w'-])(?P<ordinal>{'|'.join(ORDINALS)})(?![\w']))"
+    rf"|(?<![\w'-])(?P<words>(?:{_WORD})(?:[ -](?:and )?(?:{_WORD}))*)(?![\w']))"
     rf"(?:[\s-]?(?P<scale>{'|'.join(SCALES)})\b|(?(code)(?P<letter>[mb])\b))?"  # `$5m` are millions, `5m` is a length
     rf"(?(code)|(?:\s?(?:°|degrees?)\s?(?P<degree>celsius|fahrenheit|[CF])\b|\s?(?P<sign>[%€£$¥₹])"
     rf"|[\s-]?(?P<unit>{'|'.join(sorted(UNITS, key=len, reverse=True))})(?!\w))?)",
@@ -144,7 +135,7 @@ def find_values(text: str) -> list[Value]:
 
 def _ids(text: str) -> Iterator[Value]:
     for match in _ID.finditer(text):
-        if any(map(str.isdigit, match[0])):  # otherwise it is a word
+        if any(map(str.isdigit, match[0])) or "@" in match[0] or "://" in match[0]:  # otherwise it is a word
             yield Value("id", match[0], *match.span())
 
 
@@ -163,26 +154,26 @@ def _dates(text: str) -> Iterator[Value]:
 def _clocks(text: str) -> Iterator[Value]:
     for match in _CLOCK.finditer(text):
         half = (match["half"] or match["half2"] or "").lower()
+        if match["word"]:
+            half = "a" if match["word"].lower() == "midnight" else "p"
         hour, minute = int(match["hour"] or match["hour2"] or 12), int(match["minute"] or 0)
-        if half or match["noon"]:
-            is_evening = half == "p" or (match["noon"] or "midnight").lower() != "midnight"
-            hour = hour % 12 + (12 if is_evening else 0)
-        is_half_open = not (half or match["noon"]) and hour <= 12 and not match[0].startswith("0")
+        if half:
+            hour = hour % 12 + (12 if half == "p" else 0)
+        is_half_open = not half and hour <= 12 and not match[0].startswith("0")
         if hour <= 24 and minute <= 59:
-            yield Value("clock", match[0], *match.span(), amount=hour * 60.0 + minute, is_half_open=is_half_open)
+            yield Value("clock", match[0], *match.span(), amount=hour % 24 * 60.0 + minute, is_half_open=is_half_open)
 
 
 def _numbers(text: str) -> Iterator[Value]:
     for match in _NUMBER.finditer(text):
         read = {name: (word or "").strip().lower() for name, word in match.groupdict().items()}
         code, degree = read["code"] or read["sign"], read["degree"][:1]
-        amount = _digits(read["digits"]) if read["digits"] else _spelled(read["words"] or read["ordinal"])
-        amount *= SCALES.get(read["scale"], {"m": 1e6, "b": 1e9}.get(read["letter"], 1.0)) * (
-            -1 if read["minus"] else 1
-        )
+        amount = _digits(read["digits"]) if read["digits"] else _spelled(read["words"])
+        amount *= SCALES.get(read["scale"] or {"m": "mn", "b": "bn"}.get(read["letter"], ""), 1.0)
+        amount *= -1 if read["minus"] else 1
         unit, size = UNITS.get(read["unit"], (SIGNS.get(code.removeprefix("us"), code), 1.0))
         unit = {"c": "celsius", "f": "fahrenheit"}.get(degree) or unit
-        unit = "ordinal" if read["ordinal"] or read["rank"] else "decade" if read["decade"] else unit
+        unit = "ordinal" if read["rank"] else "decade" if read["decade"] else unit
         yield Value("number", match[0].strip(), *match.span(), amount=amount, unit=unit, size=size)
 
 
@@ -194,8 +185,6 @@ def _digits(number: str) -> float:
 
 
 def _spelled(words: str) -> float:
-    if words in ORDINALS:
-        return ORDINALS.index(words) + 1.0
     total = current = 0.0
     for word in re.split(r"[ -]+", words):
         if word == "hundred":
