@@ -2,7 +2,7 @@
 
 A sentence is read as a core (subject, verb, object) and the parts after it, each of which starts with a preposition, a
 relation or a condition: `the gate opens | at 8 | on Mondays | if it is dry`. Commas and words such as `and` join parts
-that may be clauses of their own.
+that may be clauses themselves.
 """
 
 from __future__ import annotations
