@@ -4,11 +4,11 @@
 growing pause after each refusal, is too slow where the endpoint would take more, and burns all retries in an outage.
 Here every request that ends says something about the endpoint:
 
-- *Answers* (`_Room`). The number of requests in flight starts small, and grows by one with each answer. If half of a
-  group of requests take much longer to be answered than half of the first ones did, the endpoint queues requests: more
-  in flight gains nothing, and all that wait in its queue are lost in an outage. Then fewer are sent; if these are not
-  quicker, they did not wait in a queue, and the number is as before. Single answers cannot show this, since early
-  answers are always quick ones.
+- *Answers* (`_Room`). The number of requests in flight starts small, and grows by three with each answer. If the
+  quickest third of a group of requests take much longer to be answered than the quickest third of the first ones did,
+  the endpoint queues requests: more in flight gains nothing, and all that wait in its queue are lost in an outage. Then
+  fewer are sent; if these are not quicker, they did not wait in a queue, and the number is as before. Single answers
+  cannot show this, since early answers are always quick ones.
 - *A refusal that says nothing more*. There were too many at the same time, and the endpoint has accepted all others
   that are in flight: this is its limit. From then on one more is tried now and then: rarely while that is refused,
   and in growing steps while it is accepted, as the limit may have been lifted.
@@ -178,6 +178,8 @@ class RateLimiter:
         return queue
 
 
+GROWTH = 3.0
+"""So many more requests may be in flight with each answer, until the endpoint shows what it takes."""
 FULL = 0.9
 """The room is needed if this share of it is used; a few requests may just pause before they are sent again."""
 MAX_ROUNDS = 8
@@ -206,7 +208,7 @@ class _Room:
         if (ratio := self._queueing.answered(number, seconds)) is not None:
             self._compare(ratio)
         if is_full and self._grows_fast:
-            self.size = min(self._maximum, self.size + 1.0)
+            self.size = min(self._maximum, self.size + GROWTH)
             if self.size == self._maximum:
                 self._queueing.end_soon()
         elif is_full and self.size < self._maximum:
@@ -263,11 +265,13 @@ class _Room:
 
 GROUP = 24
 """So many requests are compared with the first ones."""
+QUICKEST = 0.35
+"""This share of the group is compared with the same share of the first ones: time in a queue shows most in them."""
 MUCH_MORE = 1.5
 """Requests are compared with the first ones if so many times as many are in flight."""
-MUCH_LONGER = 1.8
+MUCH_LONGER = 2.2
 """They wait in a queue if they take so many times as long."""
-MARGIN = 1.2
+MARGIN = 1.5
 """How many times as many requests are in flight as the endpoint seems to work on, if it queues them."""
 SAME = 0.75
 """They did not queue, if fewer in flight take more than this share of the time."""
@@ -278,13 +282,13 @@ LAST_GROUPS = 3
 class _QueueingTest:
     """Finds out, while the number of requests in flight grows, whether the endpoint lets them wait in a queue.
 
-    Compares the time in which half of a group of requests are answered with that of the first requests. The mean time
-    would have to wait for the slow answers, and varies with them.
+    Compares the time in which the quickest third of a group of requests are answered with that of the first requests.
+    The mean time would have to wait for the slow answers, and varies with them.
     """
 
     def __init__(self, first: int) -> None:
         self._first = max(8, first)
-        self._base = 0.0  # seconds in which half of the first requests were answered
+        self._base = 0.0  # seconds in which the quickest of the first requests were answered
         self._first_seconds: list[float] = []
         self._start: int | None = None  # the number of the first request of the group
         self._seconds: list[float] = []
@@ -310,12 +314,12 @@ class _QueueingTest:
         """Count an answer; at the end of a group, returns how many times as long as the first ones they took."""
         if number <= self._first and not self._base:
             self._first_seconds.append(seconds)
-            if 2 * len(self._first_seconds) >= self._first:
+            if len(self._first_seconds) >= QUICKEST * self._first:
                 self._base = max(self._first_seconds)
         if self._start is None or not self._start <= number < self._start + GROUP:
             return None
         self._seconds.append(seconds)
-        if 2 * len(self._seconds) < GROUP:
+        if len(self._seconds) < QUICKEST * GROUP:
             return None
         self._start = None
         self._groups_left -= 1
