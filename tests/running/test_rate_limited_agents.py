@@ -108,6 +108,22 @@ def test_an_outage_that_does_not_end_is_an_error_after_the_time_that_turns_wait(
     assert set(outcomes) == {Outcome.PASSED, Outcome.ERROR}
     assert verdict.exit_code == 4
     assert any("the service has been down for" in trial.reason for trial in run_.trials)
+    (trouble,) = run_.endpoints
+    assert trouble.down_seconds >= 0.6
+
+
+def test_the_reason_names_the_cause_that_an_exception_of_the_agent_wraps() -> None:
+    async def agent(question: str) -> str:
+        try:
+            raise Unavailable("down")
+        except Unavailable as error:
+            raise RuntimeError("the model call failed") from error
+
+    run_, _ = run(suite(cases(1), retries=0), agent=agent)
+    (trial,) = run_.trials
+    assert trial.outcome is Outcome.ERROR
+    assert trial.reason.startswith("the agent raised RuntimeError: the model call failed")
+    assert trial.reason.endswith("; cause: HTTP 503")
 
 
 def test_a_suite_that_runs_one_trial_after_another_stays_sequential() -> None:

@@ -171,6 +171,13 @@ def diagnose(error: BaseException) -> Diagnosis:
     return _diagnose_chain(error, set())
 
 
+def wrapped_cause(error: BaseException) -> str:
+    """What kept the agent from answering, if only an exception that this one wraps says so; else empty."""
+    diagnosis = diagnose(error)
+    is_said = diagnosis.is_agent or diagnosis.cause in str(error) or not _diagnose_one(error).is_agent
+    return "" if is_said else diagnosis.cause
+
+
 def diagnose_status(status: int | None, body: Any = None, headers: Any = None) -> Diagnosis:
     """Whose failure the answer of a service with this HTTP status is; `body` is its JSON, or text."""
     if status is None or not 400 <= status < 600:

@@ -80,7 +80,6 @@ class LimiterEvents:
     refusals: int = 0
     faults: int = 0
     outages: int = 0
-    outage_seconds: float = 0.0
     highest: int = 0
     """The most requests that were in flight."""
 
@@ -146,6 +145,11 @@ class RateLimiter:
         self._on_outage = on_outage
         self._queues: WeakKeyDictionary[asyncio.AbstractEventLoop, _Queue] = WeakKeyDictionary()
         self.events = LimiterEvents()
+
+    @property
+    def down_seconds(self) -> float:
+        """How long the endpoint was down, an outage that goes on included."""
+        return sum(queue.outage.seconds(loop.time()) for loop, queue in self._queues.items())
 
     async def acquire(
         self, tokens: int = 0, waiting: AbstractContextManager[None] | None = None, *, first: bool = False
@@ -450,12 +454,17 @@ class _Outage:
     def __init__(self, events: LimiterEvents, on_change: Callable[[bool], None]) -> None:
         self.is_open = False
         self.since = 0.0
+        self._seconds = 0.0  # of outages that are over
         self._events = events
         self._on_change = on_change
         self._first_fault = 0  # the number of the first request that was lost
         self._probe: int | None = None
         self._probe_at = 0.0
         self._interval = FIRST_PROBE
+
+    def seconds(self, now: float) -> float:
+        """How long all outages took until now."""
+        return self._seconds + (now - self.since if self.is_open else 0.0)
 
     def begin(self, now: float, first_fault: int) -> None:
         self.is_open = True
@@ -470,8 +479,8 @@ class _Outage:
     def answered(self, now: float, number: int) -> None:
         """A request was answered; one that was sent after the outage began ends it."""
         if self.is_open and number > self._first_fault:
+            self._seconds = self.seconds(now)
             self.is_open = False
-            self._events.outage_seconds += now - self.since
             self._on_change(False)
 
     def left(self, now: float, number: int, *, lost: bool) -> None:

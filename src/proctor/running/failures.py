@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from proctor.agents.trial_context import MockBypassed
 from proctor.base.diagnosis import Diagnosis, FailureKind
 from proctor.base.errors import AgentFailed, AgentRaised, UnreadableReply, one_line, user_location
-from proctor.base.infrastructure import diagnose
+from proctor.base.infrastructure import diagnose, wrapped_cause
 from proctor.results.score import Outcome
 from proctor.tracing.wrap import MissingInput
 
@@ -77,7 +77,8 @@ def failure_message(error: BaseException) -> str:
         return f"the agent {error}"
     if isinstance(error, AgentFailed):
         return str(error)
-    return f"the agent raised {one_line(error)}{user_location(error)}"
+    cause = wrapped_cause(error)
+    return f"the agent raised {one_line(error)}{user_location(error)}" + (f"; cause: {cause}" if cause else "")
 
 
 def backoff_seconds(first: float, attempt: int) -> float:

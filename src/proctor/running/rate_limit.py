@@ -33,7 +33,7 @@ class AgentLimiters:
     def troubles(self) -> tuple[EndpointTrouble, ...]:
         """The endpoints that refused requests or were down."""
         return tuple(
-            EndpointTrouble(self._names[key], events.highest, events.refusals, events.faults, events.outage_seconds)
+            EndpointTrouble(self._names[key], events.highest, events.refusals, events.faults, limiter.down_seconds)
             for key, limiter in self._limiters.items()
             if (events := limiter.events).refusals or events.outages
         )

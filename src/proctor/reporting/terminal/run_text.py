@@ -380,7 +380,8 @@ def _print_totals(screen: Screen, run: Run, verdict: RunVerdict) -> None:
 def _print_endpoints(screen: Screen, run: Run, *, verbose: bool) -> None:
     for endpoint in run.endpoints:
         name = f"{endpoint.name}: " if len(run.endpoints) > 1 else ""
-        screen.line(f"{name}{endpoint.text}")
+        if endpoint.text:
+            screen.line(f"{name}{endpoint.text}")
         if verbose:
             screen.line(f"  {endpoint.details}")
 
