@@ -474,7 +474,7 @@ def test_values_have_types(text: str, kinds: list[str]) -> None:
     "text",
     ["", "Yes.", "...", "\ud800", "Hello!", "Hi there, Anna!", "Thanks for asking!", "Is there anything else?",
      "Let me know if you have further questions about refunds.", "I hope this helps!", "You are welcome.",
-     "Great question!", "Here are the details:", "Feel free to contact us at any time.", "That's so cool!",
+     "Great question!", "Here are the details:", "Feel free to contact us at any time.",
      "I'd be happy to help you with the refund.", "Have a nice day!", "I don't know.", "I'm sorry for the trouble.",
      "Happy to help with anything else.", "Which order do you mean?", "I am an AI assistant."],
 )  # fmt: skip

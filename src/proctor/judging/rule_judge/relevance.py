@@ -55,17 +55,20 @@ _COMPARING = frozenset("which instead after before replace replaces than other a
 def relevances(question: str, texts: Sequence[str]) -> list[Relevance]:
     """Whether each statement of an answer or a passage addresses the question.
 
-    A courtesy belongs to an answer only if there is one: thanks do not make up for another order's status.
+    A courtesy belongs to an answer only if there is one: thanks do not make up for another order's status. Nothing but
+    courtesies is no answer, unless it asks back or may mean yes or no.
     """
     names = names_in([question, *texts])
-    found = [_relevance(question, text, names) for text in texts]
+    kinds = next((kinds for pattern, kinds in _KINDS if re.search(pattern, question.lower())), None)
+    found = [_relevance(question, text, names, kinds) for text in texts]
     others = {each.verdict for each in found if each is not COURTESY}
-    is_talk = not others and ("?" not in question or any("?" in text for text in texts))
-    courtesy = COURTESY if "relevant" in others else OPEN if "cannot tell" in others or is_talk else EMPTY
+    may_answer = "?" not in question or kinds == frozenset() or any("?" in text for text in texts)
+    is_open = "cannot tell" in others or (not others and may_answer)
+    courtesy = COURTESY if "relevant" in others else OPEN if is_open else EMPTY
     return [courtesy if each is COURTESY else each for each in found]
 
 
-def _relevance(question: str, text: str, names: frozenset[str]) -> Relevance:
+def _relevance(question: str, text: str, names: frozenset[str], kinds: Set[str] | None) -> Relevance:
     bare = without_courtesy(text)
     if not makes_claim(text):
         # `That's right.` and `I am an assistant.` may be the answer.
@@ -74,7 +77,6 @@ def _relevance(question: str, text: str, names: frozenset[str]) -> Relevance:
     asked, said = read(question, names), without_marks(read(bare, names))
     if other := _other_id(asked, said):
         return Relevance("irrelevant", f"it is about “{other}”")
-    kinds = next((kinds for pattern, kinds in _KINDS if re.search(pattern, question.lower())), None)
     is_answer = kinds is not None and is_english(f"{question} {text}") and _gives(kinds, asked, said)
     return RELEVANT if is_answer else OPEN
 
