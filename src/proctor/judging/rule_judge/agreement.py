@@ -19,26 +19,23 @@ from proctor.judging.rule_judge.reading import Token, fold, matches, names_in, r
 from proctor.judging.rule_judge.values import conflicts
 
 OPEN = Verdict("cannot tell", "the answer may say it in other words")
-_BARE_REPLY = re.compile(r"\W*(yes|no)\W*", re.IGNORECASE)
 _REPLY = re.compile(r"\W*(yes|no)\s*(?:[,.;:!–-]|$)", re.IGNORECASE)
 
 
 def compare_answers(question: str, reference: str, answer: str) -> Verdict:
     """Whether the answer says the same as the reference; of several alternatives, separated by `/`, one is enough."""
-    ways = alternatives(reference)
-    if not ways:
-        return Verdict("cannot tell", "no reference")
     if not any(map(str.isalnum, answer)):
         return Verdict("contradicted", "the answer is empty")
     if answer.strip(" .\n") == reference.strip(" .\n"):
         return Verdict("supported", "the answer is the reference, word for word")
-    expected, reply = _BARE_REPLY.fullmatch(reference), _REPLY.match(answer)
+    expected, reply = _REPLY.fullmatch(reference), _REPLY.match(answer)
     if expected and reply:
         is_same = expected[1].lower() == reply[1].lower()
         return Verdict("supported" if is_same else "contradicted", f"the answer says “{reply[1]}”")
     statements = [without_courtesy(text) for text in split_statements(answer) if makes_claim(text)]
-    if declines(answer) or not statements:
-        return Verdict("cannot tell", "the answer declines or claims nothing")
+    ways = alternatives(reference)
+    if declines(answer) or not statements or not ways:
+        return OPEN
     found = [_compare(question, way, statements) for way in ways]
     if len(ways) <= 2 and (same := [each for each in found if each.answer == "supported"]):
         return same[0]  # three alternatives may be a list
@@ -103,12 +100,12 @@ def _words(text: str, names: frozenset[str]) -> list[Token]:
 
 def _replacement(content: Sequence[Token], words: Sequence[Token], asked: set[str]) -> str:
     """The one other value or name that the answer gives in place of the reference; else empty."""
+    new = [token for token in words if token.key not in asked]
     reference = content[0].value
     if len(content) == 1 and reference is not None:
-        values = {each.text: each.value for each in words if each.value is not None and each.key not in asked}
-        given = {text: value for text, value in values.items() if value.kind == reference.kind}
-        is_other = len(given) == 1 and all(conflicts(each, reference) for each in given.values())
-        return next(iter(given)) if is_other else ""
+        values = {token.text: token.value for token in new if token.value and token.value.kind == reference.kind}
+        is_other = len(values) == 1 and all(conflicts(value, reference) for value in values.values())
+        return next(iter(values)) if is_other else ""
     if stem("where") in asked or any(token.value is not None or not token.text[:1].isupper() for token in content):
         return ""
     runs = groupby(words, key=lambda token: token.kind == "name" and token.key not in asked)

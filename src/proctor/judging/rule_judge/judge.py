@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from proctor.agents.reply import Usage
-from proctor.base.errors import JudgeFailed, NeedsModel
+from proctor.base.errors import NeedsModel
 from proctor.base.json_data import fingerprint, to_json
 from proctor.base.threads import run_in_thread
 from proctor.judging.call_log import log_call
@@ -54,17 +54,10 @@ class RuleJudge:
         unclear = _undecided_items(data)
         if unclear and not question.accepts_abstentions:
             raise CannotTell(abstention_message(self.name, unclear))
-        reply = question.reply.model_validate(data)
-        complaint = question.check(reply) if question.check else None
-        if complaint:
-            raise JudgeFailed(f"the rule-based judge's reply does not fit: {complaint}")
-        key = fingerprint(self.name, RULES_VERSION, question.kind, question.version, to_json(question.material))
         spent = (time.perf_counter() - started) * 1000
-        call = JudgeCall(
-            question.kind, question.version, self.name, key, usage=NOTHING_SPENT, duration_ms=spent, sample=sample
-        )
-        log_call(call)
-        return reply
+        key = fingerprint(self.name, RULES_VERSION, question.kind, question.version, to_json(question.material))
+        log_call(JudgeCall(question.kind, question.version, RULES, key, False, NOTHING_SPENT, spent, sample))
+        return question.reply.model_validate(data)
 
 
 def _undecided_items(reply: Reply) -> list[tuple[str, str]]:
@@ -76,31 +69,25 @@ def _undecided_items(reply: Reply) -> list[tuple[str, str]]:
 
 def answer_statements(material: Material) -> Reply:
     """A courtesy is part of an answer and counts as partly relevant."""
-    texts = split_statements(_text(material, "answer"))
-    words = {"relevant": "yes", "courtesy": "partly"}
-    return {
-        "statements": [
-            {
-                "text": text,
-                "claim": _yes_or_no(makes_claim(text)),
-                "relevant": words.get(found.verdict, "no"),
-                "reason": found.reason,
-                "unclear": found.verdict == "cannot tell",
-            }
-            for text, found in zip(texts, relevances(_text(material, "question"), texts), strict=True)
-        ]
-    }
+    question, texts = _text(material, "question"), split_statements(_text(material, "answer"))
+    items = _relevance_items(question, texts, courtesy="partly")
+    return {"statements": [{**item, "claim": _yes_or_no(makes_claim(item["text"]))} for item in items]}
 
 
 def relevant_sentences(material: Material) -> Reply:
-    sentences = []
-    for number, passage in enumerate(_texts(material, "passage"), 1):
-        texts = split_statements(passage) or [passage]
-        for text, found in zip(texts, relevances(_text(material, "question"), texts), strict=True):
-            is_open = found.verdict == "cannot tell"
-            fields = {"relevant": _yes_or_no(found.verdict == "relevant"), "reason": found.reason, "unclear": is_open}
-            sentences.append({"passage": number, "text": text, **fields})
-    return {"sentences": sentences}
+    question, passages = _text(material, "question"), enumerate(_texts(material, "passage"), 1)
+    split = [(number, split_statements(passage) or [passage]) for number, passage in passages]
+    items = [(number, item) for number, texts in split for item in _relevance_items(question, texts, courtesy="no")]
+    return {"sentences": [{**item, "passage": number} for number, item in items]}
+
+
+def _relevance_items(question: str, texts: Sequence[str], courtesy: str) -> list[Reply]:
+    """One item for each text; `courtesy` is the word for courtesies."""
+    words = {"relevant": "yes", "courtesy": courtesy, "irrelevant": "no", "cannot tell": "no"}
+    return [
+        {"text": text, "relevant": words[each.verdict], "reason": each.reason, "unclear": each.verdict == "cannot tell"}
+        for text, each in zip(texts, relevances(question, texts), strict=True)
+    ]
 
 
 def claim_verdicts(material: Material) -> Reply:
@@ -115,54 +102,49 @@ def attributions(material: Material) -> Reply:
 def sentence_labels(material: Material) -> Reply:
     """Sentences are compared with all other material."""
     grounds = [text for name in material if name not in ("sentence", "question") for text in _texts(material, name)]
-    known = {"passage": grounds, "known": _texts(material, "question")}
-    verdicts = _judge(_texts(material, "sentence"), known)
+    items = _judge(_texts(material, "sentence"), {"passage": grounds, "known": _texts(material, "question")})
     no_claim = {"label": "not_applicable", "unclear": False}
-    return {"verdicts": [each if makes_claim(each["text"]) else {**each, **no_claim} for each in verdicts]}
-
-
-def _judge(claims: Sequence[str], material: Material) -> list[Reply]:
-    """One item for each claim, with its verdict in the words of every kind of question that asks for it."""
-    found = judge_claims(claims, _texts(material, "passage"), _texts(material, "known"))
-    return [
-        {
-            "number": number,
-            "text": text,
-            "reason": each.reason,
-            "unclear": each.answer == "cannot tell",
-            "verdict": "unmentioned" if each.answer == "cannot tell" else each.answer,
-            "attributable": _yes_or_no(each.answer == "supported"),
-            "label": {"contradicted": "contradictory", "cannot tell": "unsupported"}.get(each.answer, each.answer),
-        }
-        for number, (text, each) in enumerate(zip(claims, found, strict=True), 1)
-    ]
+    return {"verdicts": [item if makes_claim(item["text"]) else {**item, **no_claim} for item in items]}
 
 
 def passage_agreements(material: Material) -> Reply:
     """A passage disagrees with a claim that it contradicts and that no other passage supports."""
     claims = [text for text in split_statements(_text(material, "answer")) if makes_claim(text)]
     whole = _judge(claims, material)
-    open_claims = [claim for claim in whole if claim["unclear"]]
-    refuted = [claim["text"] for claim in whole if claim["verdict"] == "contradicted"]
+    unclear = [item for item in whole if item["unclear"]]
     verdicts = []
     for number, passage in enumerate(_texts(material, "passage"), 1):
-        alone = _judge(claims, {**material, "passage": passage})
-        wrong = [claim for claim in alone if claim["verdict"] == "contradicted" and claim["text"] in refuted]
-        reason = "; ".join(f"“{claim['text']}”: {claim['reason']}" for claim in (wrong or open_claims)[:1])
-        is_open = bool(open_claims) and not wrong
+        pairs = zip(_judge(claims, {**material, "passage": passage}), whole, strict=True)
+        wrong = [item for item, other in pairs if item["verdict"] == other["verdict"] == "contradicted"]
+        reason = "; ".join(f"“{item['text']}”: {item['reason']}" for item in (wrong or unclear)[:1])
+        is_open = bool(unclear) and not wrong
         verdicts.append({"number": number, "verdict": _yes_or_no(not wrong), "reason": reason, "unclear": is_open})
     return {"verdicts": verdicts}
+
+
+def _judge(claims: Sequence[str], material: Material) -> list[Reply]:
+    """One item for each claim, with its verdict in the words of every kind of question that asks for it."""
+    words = {
+        "supported": {"verdict": "supported", "label": "supported", "attributable": "yes"},
+        "contradicted": {"verdict": "contradicted", "label": "contradictory", "attributable": "no"},
+        "cannot tell": {"verdict": "unmentioned", "label": "unsupported", "attributable": "no", "unclear": True},
+    }
+    found = judge_claims(claims, _texts(material, "passage"), _texts(material, "known"))
+    return [
+        {"number": number, "text": text, "reason": each.reason, "unclear": False, **words[each.answer]}
+        for number, (text, each) in enumerate(zip(claims, found, strict=True), 1)
+    ]
 
 
 def comparison(material: Material) -> Reply:
     """The reply to `comparison`, which asks for statements, and to `factuality`, which asks for a choice."""
     reference, answer = _text(material, "reference"), _text(material, "answer")
     found = compare_answers(_text(material, "question"), reference, answer)
-    claims = [text for text in split_statements(answer) if makes_claim(text)]
-    is_same, is_longer = found.answer == "supported", len(claims) > max(1, len(split_statements(reference)))
+    is_same, texts = found.answer == "supported", split_statements(answer)
+    is_longer = len([text for text in texts if makes_claim(text)]) > max(1, len(split_statements(reference)))
     return {
         "shared": [reference] if is_same else [],
-        "only_answer": [] if is_same else split_statements(answer),
+        "only_answer": [] if is_same else texts,
         "only_reference": [] if is_same else [reference],
         "contradictions": [found.reason] if found.answer == "contradicted" else [],
         "choice": ("B" if is_longer else "C") if is_same else "D",
