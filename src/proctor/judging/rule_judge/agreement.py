@@ -13,12 +13,16 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from proctor.judging.rule_judge.claims import declines, makes_claim, split_statements, without_courtesy
-from proctor.judging.rule_judge.lexicon import FUNCTION_WORDS, stem
+from proctor.judging.rule_judge.lexicon import stem
 from proctor.judging.rule_judge.proof import Verdict, judge_claims
-from proctor.judging.rule_judge.reading import Token, fold, matches, names_in, read
+from proctor.judging.rule_judge.reading import Token, matches, names_in, read
 from proctor.judging.rule_judge.values import conflicts
 
 OPEN = Verdict("cannot tell", "the answer may say it in other words")
+_HEDGES = frozenset(
+    "or may might could perhaps possibly unless except before after about around almost nearly over under than".split()
+)
+"""A statement with one of these words may not give the value in it as the answer."""
 _REPLY = re.compile(r"\W*(yes|no)\s*(?:[,.;:!–-]|$)", re.IGNORECASE)
 
 
@@ -66,26 +70,18 @@ def _compare(question: str, way: str, statements: Sequence[str]) -> Verdict:
     asked = {token.key for token in _words(question, names)}
     is_year = re.fullmatch(r"1\d{3}|20\d\d|21\d\d", way)
     expected = _words(f"in {way}", names)[1:] if is_year else _words(way, names)
-    content = [token for token in expected if token.value is not None or token.text.lower() not in FUNCTION_WORDS]
+    content = [token for token in expected if token.kind != "function"]
     if all(token.key in asked for token in content):
         return OPEN
-    said = [_words(text, names) for text in statements if not _DOUBTS.search(fold(text))]
+    said = [_words(text, names) for text in statements]
+    clear = [words for words in said if not any(token.kind == "negation" or token.key in _HEDGES for token in words)]
     size = len(expected)
-    for words in said:
+    for words in clear:
         places = (words[start : start + size] for start in range(len(words) - size + 1))
         if any(all(map(matches, place, expected)) for place in places):
             return Verdict("supported", f"the answer says “{way}”")
-    is_clear = len(said) == len(statements)
-    other = _replacement(content, [token for words in said for token in words], asked) if is_clear else ""
+    other = _replacement(content, [token for words in said for token in words], asked) if clear == said else ""
     return Verdict("contradicted", f"the answer says “{other}” instead of “{way}”") if other else OPEN
-
-
-_DOUBTS = re.compile(
-    r"\b(?:not|no|never|neither|nor|without|\w+n't|cannot|or|(?-i:may)|might|could|perhaps|possibly|unless|except|before|after"
-    r"|about|around|almost|nearly|over|under|at least|up to|more|less|than)\b",
-    re.IGNORECASE,
-)
-"""A statement with one of these words may not give the value in it as the answer."""
 
 
 def _words(text: str, names: frozenset[str]) -> list[Token]:

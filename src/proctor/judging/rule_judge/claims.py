@@ -26,22 +26,20 @@ def split_statements(text: str) -> list[str]:
     return [piece for piece in pieces if any(map(str.isalnum, piece))]
 
 
-def _blocks(text: str) -> Iterator[str]:
+def _blocks(text: str) -> list[str]:
     """Blocks of text: one for each bullet, heading, `label: value` line and table row; wrapped lines are joined."""
-    lines: list[str] = []
+    blocks: list[list[str]] = [[]]
+    was_alone = False
     for line in text.splitlines():
         bare = _BULLET.sub("", line, count=1)
         row = bare.strip()
         is_heading = line.lstrip().startswith("#")
-        is_alone = is_heading or not row or row.startswith("|") or bool(PAIR.fullmatch(bare))
-        if bare != line or is_alone:
-            yield " ".join(lines)
-            lines = []
-        lines.append(f"{row}:" if is_heading else row)
-        if is_alone:
-            yield " ".join(lines)
-            lines = []
-    yield " ".join(lines)
+        is_alone = is_heading or not row or row.startswith("|") or PAIR.fullmatch(bare) is not None
+        if is_alone or was_alone or bare != line:
+            blocks.append([])
+        blocks[-1].append(f"{row}:" if is_heading else row)
+        was_alone = is_alone
+    return [" ".join(lines) for lines in blocks]
 
 
 _END = re.compile(r"[.!?…]{1,8}[\"'”’)\]*]{0,4}(?=\s|$)|[。！？｡]{1,8}[」』”’）]{0,4}|;(?=\s)|[؟۔।]{1,4}")
@@ -61,14 +59,16 @@ def _sentences(block: str) -> Iterator[str]:
 
 def makes_claim(text: str) -> bool:
     """Whether the text claims anything that could be right or wrong."""
-    if text.rstrip(" \"'*_)”").endswith(("?", ":")):
-        return False
     bare = without_courtesy(text)
-    if not any(map(str.isalnum, bare)) or _REMARK.fullmatch(bare):
-        return False
     # `I am not sure, but …` claims what comes after it.
     last = re.split(r"\b(?:but|however|though)\b", bare, flags=re.IGNORECASE)[-1]
-    return not declines(last) and not _SPEAKER.match(last)
+    is_remark = declines(last) or _REMARK.match(last) is not None
+    return any(map(str.isalnum, bare)) and not is_remark and not is_question(text)
+
+
+def is_question(text: str) -> bool:
+    """Whether the text is a question, or a heading."""
+    return text.rstrip(" \"'*_)”").endswith(("?", ":"))
 
 
 def declines(text: str) -> bool:
@@ -91,6 +91,5 @@ def _pattern(name: str, before: str = "", after: str = "") -> re.Pattern[str]:
 _OPENING = _pattern("openings", r"^\W{0,5}", r"\s{0,2}(?:[,.!:;-]|$)")
 _CLOSING = _pattern("closings", r"\b", r"\b\D{0,300}$")
 """Not `contact us before 8 pm`."""
-_REMARK = _pattern("remarks", r"\W*", r"\W*")
-_SPEAKER = _pattern("speaker", r"\W*", r"\b")
+_REMARK = _pattern("remarks", r"\W*", r"(?:\b|$)")
 _DECLINING = _pattern("refusals", r"\b", r"\b")

@@ -71,7 +71,7 @@ def answer_statements(material: Material) -> Reply:
     """A courtesy is part of an answer and counts as partly relevant."""
     question, texts = _text(material, "question"), split_statements(_text(material, "answer"))
     items = _relevance_items(question, texts, courtesy="partly")
-    return {"statements": [{**item, "claim": _yes_or_no(makes_claim(item["text"]))} for item in items]}
+    return {"statements": [{**item, "claim": "yes" if makes_claim(item["text"]) else "no"} for item in items]}
 
 
 def relevant_sentences(material: Material) -> Reply:
@@ -118,7 +118,7 @@ def passage_agreements(material: Material) -> Reply:
         wrong = [item for item, other in pairs if item["verdict"] == other["verdict"] == "contradicted"]
         reason = "; ".join(f"“{item['text']}”: {item['reason']}" for item in (wrong or unclear)[:1])
         is_open = bool(unclear) and not wrong
-        verdicts.append({"number": number, "verdict": _yes_or_no(not wrong), "reason": reason, "unclear": is_open})
+        verdicts.append({"number": number, "verdict": "no" if wrong else "yes", "reason": reason, "unclear": is_open})
     return {"verdicts": verdicts}
 
 
@@ -164,10 +164,6 @@ RULE_FOR_KIND: Mapping[str, Callable[[Material], Reply]] = {
     "factuality": comparison,
 }
 """The rules, by kind of question."""
-
-
-def _yes_or_no(condition: bool) -> str:
-    return "yes" if condition else "no"
 
 
 def _text(material: Material, name: str) -> str:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
-from proctor.judging.rule_judge.claims import makes_claim, without_courtesy
+from proctor.judging.rule_judge.claims import is_question, makes_claim, without_courtesy
 from proctor.judging.rule_judge.grammar import is_verb, without_marks
 from proctor.judging.rule_judge.lexicon import PREPOSITIONS, PRONOUNS, is_english, stem
 from proctor.judging.rule_judge.reading import Token, Tokens, names_in, read
@@ -70,10 +70,8 @@ def relevances(question: str, texts: Sequence[str]) -> list[Relevance]:
 
 def _relevance(question: str, text: str, names: frozenset[str], kinds: Set[str] | None) -> Relevance:
     bare = without_courtesy(text)
-    if not makes_claim(text):
-        # `That's right.` and `I am an assistant.` may be the answer.
-        is_remark = any(map(str.isalnum, bare)) and not text.rstrip(" \"'*)”").endswith((":", "?"))
-        return OPEN if is_remark else COURTESY
+    if not makes_claim(text):  # `My name is Ava.` may be the answer
+        return COURTESY if is_question(text) or not any(map(str.isalnum, bare)) else OPEN
     asked, said = read(question, names), without_marks(read(bare, names))
     if other := _other_id(asked, said):
         return Relevance("irrelevant", f"it is about “{other}”")
@@ -99,11 +97,13 @@ def _ids(tokens: Tokens) -> dict[str, str]:
 
 def _gives(kinds: Set[str], asked: Tokens, said: Tokens) -> bool:
     """Whether the statement gives something of these kinds as its answer; without kinds, whether it names the topic."""
-    known, keys = {_base(token) for token in asked}, {_base(token) for token in said}
-    topic = _topic(asked, said)
+    known, keys, topic = set(map(_base, asked)), set(map(_base, said)), _topic(asked, said)
     if not kinds:
         return bool(topic) and topic <= keys
-    if not any(said[place].key not in known and kinds & _kinds_of(said, place) for place in range(len(said))):
+    # A name counts if it is somebody who did it, not somebody it was for.
+    agents = [token for before, token in zip((None, *said), said, strict=False) if before is None or before.key == "by"]
+    values = [token for token in said if token.key not in known and (token.kind != "name" or token in agents)]
+    if not any(kinds & {token.kind, token.value.unit if token.value else token.key} for token in values):
         return False
     # A short answer has no words or names but those after a preposition: `23 kg in the hold`.
     is_short = said[0].kind != "word" and not any(
@@ -118,14 +118,6 @@ def _gives(kinds: Set[str], asked: Tokens, said: Tokens) -> bool:
 
 def _base(token: Token) -> str:
     return token.key.partition("+")[0]
-
-
-def _kinds_of(said: Tokens, place: int) -> set[str]:
-    """The kind and the dimension of a token; a name counts if it is somebody who did it, not somebody it was for."""
-    token = said[place]
-    if token.kind == "name" and place and said[place - 1].key != "by":
-        return set()
-    return {token.kind, token.value.unit if token.value else token.key}
 
 
 def _topic(asked: Tokens, said: Tokens) -> set[str]:
