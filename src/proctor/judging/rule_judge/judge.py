@@ -124,7 +124,7 @@ def passage_agreements(material: Material) -> Reply:
 
 def _judge(claims: Sequence[str], material: Material) -> list[Reply]:
     """One item for each claim, with its verdict in the words of every kind of question that asks for it."""
-    words = {
+    words: dict[str, Reply] = {
         "supported": {"verdict": "supported", "label": "supported", "attributable": "yes"},
         "contradicted": {"verdict": "contradicted", "label": "contradictory", "attributable": "no"},
         "cannot tell": {"verdict": "unmentioned", "label": "unsupported", "attributable": "no", "unclear": True},
