@@ -474,9 +474,10 @@ def test_values_have_types(text: str, kinds: list[str]) -> None:
     "text",
     ["", "Yes.", "...", "\ud800", "Hello!", "Hi there, Anna!", "Thanks for asking!", "Is there anything else?",
      "Let me know if you have further questions about refunds.", "I hope this helps!", "You are welcome.",
-     "Great question!", "Here are the details:", "Feel free to contact us at any time.", "That's so cool!",
+     "Great question!", "Here are the details:", "Feel free to contact us at any time.",
      "I'd be happy to help you with the refund.", "Have a nice day!", "I don't know.", "I'm sorry for the trouble.",
-     "Happy to help with anything else.", "Which order do you mean?", "I am an AI assistant."],
+     "Let me check that for you.", "Happy to help with anything else.",
+     "Which order do you mean?", "I am an AI assistant."],
 )  # fmt: skip
 def test_courtesies_questions_headings_refusals_and_the_speaker_are_not_claims(text: str) -> None:
     assert not makes_claim(text)
@@ -515,6 +516,7 @@ def test_bullets_headings_and_wrapped_lines_become_statements() -> None:
         ("who won", "Zoë Müller", "Zoe Muller won."),
         ("how much", "$1,498", "It costs 1498.00 dollars."),
         ("is it open", "yes", "Yes, it is."),
+        ("when does it open", "The museum opens at 9 am.", "At 9 am, the museum opens."),
     ],
 )
 def test_an_answer_that_has_the_reference_agrees(question: str, reference: str, said: str) -> None:
@@ -528,6 +530,7 @@ def test_an_answer_that_has_the_reference_agrees(question: str, reference: str, 
         ("when was it released", "May 16, 2002", "It was released on 16 May 2003."),
         ("who sang it", "Elvis Presley", "It was sung by Frank Sinatra."),
         ("is it open", "no", "Yes, it is."),
+        ("when does it open", "The museum opens at 9 am.", "The museum opens at 11 am."),
         ("who wrote it", "Sarah Hale", ""),
     ],
 )
@@ -573,6 +576,19 @@ def test_declining_is_neither_relevant_nor_irrelevant(text: str) -> None:
 def test_a_question_in_another_language_is_left_open() -> None:
     answer_text = "Das Ticket kostet mehr als ein Buch."
     assert relevances("Was kostet das Ticket?", [answer_text])[0].verdict == "cannot tell"
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "verdict"),
+    [
+        ("Where is my refund?", "Thanks for asking!", "irrelevant"),
+        ("Where is my refund?", "Which order do you mean?", "cannot tell"),
+        ("Do you ship to France?", "Absolutely!", "cannot tell"),
+        ("What is your name?", "My name is Ava.", "cannot tell"),
+    ],
+)
+def test_a_courtesy_alone_is_irrelevant_unless_it_may_answer(question: str, text: str, verdict: str) -> None:
+    assert [judged.verdict for judged in relevances(question, [text])] == [verdict]
 
 
 def test_small_talk_around_an_answer_is_a_courtesy() -> None:
