@@ -4,7 +4,7 @@
 growing pause after each refusal, is too slow where the endpoint would take more, and burns all retries in an outage.
 Here every request that ends says something about the endpoint:
 
-- *Answers* (`_Room`). The number of requests in flight starts small, and grows by three with each answer. If the
+- *Answers* (`_Room`). The number of requests in flight starts small, and grows with each answer. If the
   quickest third of a group of requests take much longer to be answered than the quickest third of the first ones did,
   the endpoint queues requests: more in flight gains nothing, and all that wait in its queue are lost in an outage. Then
   fewer are sent; if these are not quicker, they did not wait in a queue, and the number is as before. Single answers
@@ -182,8 +182,8 @@ class RateLimiter:
         return queue
 
 
-GROWTH = 3.0
-"""So many more requests may be in flight with each answer, until the endpoint shows what it takes."""
+GROWTH_SHARE = 0.15
+"""With each answer, this share of the first number of requests may be in flight in addition, and at least one."""
 FULL = 0.9
 """The room is needed if this share of it is used; a few requests may just pause before they are sent again."""
 MAX_ROUNDS = 8
@@ -197,6 +197,7 @@ class _Room:
         self._maximum = float(max(1, maximum))
         self.size = self._initial = float(max(1, min(initial, maximum)))
         self._grows_fast = True
+        self._growth = max(1.0, GROWTH_SHARE * self._initial)
         self._step = 1.0
         self._rounds = 1.0  # how many rounds, of as many answers as the room is large, until the next step
         self._answers = 0
@@ -212,7 +213,7 @@ class _Room:
         if (ratio := self._queueing.answered(number, seconds)) is not None:
             self._compare(ratio)
         if is_full and self._grows_fast:
-            self.size = min(self._maximum, self.size + GROWTH)
+            self.size = min(self._maximum, self.size + self._growth)
             if self.size == self._maximum:
                 self._queueing.end_soon()
         elif is_full and self.size < self._maximum:
