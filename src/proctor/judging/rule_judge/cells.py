@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
@@ -34,71 +34,63 @@ _AMOUNTS = _PRICES | frozenset(map(lexicon.stem, "value interest income salary b
 _STATES = frozenset("status state condition availability stage".split())
 """Labels that a sentence leaves out: `the order is delayed` gives its status."""
 _LIGHT = frozenset(
-    map(lexicon.stem, "cost take last weigh measure amount come equal reach stand produce need get include contain".split())
-) | frozenset("be was have had of in at on for you its their there s it they currently now".split())
+    """be was have had of in at on for you its their there s it they currently now cost tak last weigh measur amount com
+    equal reach stand produc need get includ contain""".split()
+)
 """Keys of words that add nothing to a row, a label and a value."""
 _BOOLEANS = {"true": (), "yes": (), "false": read("not"), "no": read("not")}
 _MAX_NESTING = 20
 
 
 @dataclass(frozen=True, slots=True)
+class Record:
+    """A table row, a JSON object, or a block of `label: value` lines."""
+
+    names: Sequence[str]
+    """What names it, each also with the word for what it is. One is enough."""
+    fields: Sequence[tuple[str, str]]
+    """Labels and values."""
+
+
+@dataclass(frozen=True, slots=True)
 class Cell:
-    """The value of one row and label."""
+    """The value of one row and label, as tokens."""
 
     label: Tokens
     value: Tokens
     quote: str
 
-    @property
-    def is_boolean(self) -> bool:
-        return self.value in _BOOLEANS.values()
-
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A table row, a JSON object, or a block of `label: value` lines."""
+    """A record as tokens."""
 
-    names: tuple[Tokens, ...]
-    """What names it, each also with the word for what it is. One is enough."""
-    cells: tuple[Cell, ...]
-
-
-Record = tuple[Iterable[str], Iterable[tuple[str, str]]]
-"""The names of a row, and its labels and values."""
+    names: Sequence[Tokens]
+    cells: Sequence[Cell]
 
 
-def split_passage(passage: str, names: frozenset[str]) -> tuple[list[Row], list[str]]:
-    """The data of a passage, and its other texts."""
-    records, texts = _split(passage.strip())
-    return [
-        Row(tuple(_read_name(name, names) for name in ways if name), tuple(_read_cell(*each, names) for each in fields))
-        for ways, fields in records
-    ], texts
-
-
-def _split(passage: str) -> tuple[list[Record], list[str]]:
-    if passage[:1] in ("{", "[") and passage[-1:] in ("}", "]"):
+def split_passage(passage: str) -> Iterator[Record | str]:
+    """The records of a passage, and its other texts."""
+    if passage.lstrip()[:1] in ("{", "["):
         try:
-            items = list(_objects(json.loads(passage), "", 0))
+            yield from _objects(json.loads(passage), "", 0)
+            return
         except (ValueError, RecursionError):
-            return [], []
-        return [item for item in items if not isinstance(item, str)], [item for item in items if isinstance(item, str)]
-    records: list[Record] = []
+            pass  # `[1] The shop opens at 9.`
     prose: list[str] = []
-    for kind, group in groupby(passage.splitlines(), key=_line_kind):
+    for separator, group in groupby(passage.strip().splitlines(), key=_separator):
         lines = list(group)
-        if kind == "|" or (kind == "," and len(lines) > 1 and not re.search(r"\d", lines[0])):
-            records += _table(lines, kind)
-        elif kind == ":":
-            plain = (re.sub(r"^\s*[-•*]\s|\*", "", line).replace(" = ", ": ", 1).partition(":") for line in lines)
-            fields = [(label.strip(), value.strip()) for label, _, value in plain]
-            records.append((_names(*fields[0]) if len(fields) > 1 else (), fields))
+        if separator == "|" or (separator == "," and len(lines) > 1 and not re.search(r"\d", lines[0])):
+            yield from _table(lines, separator)
+        elif separator == ":":
+            pairs = [re.sub(r"^\s*[-•*]\s|\*", "", line).replace(" = ", ": ", 1).partition(":") for line in lines]
+            yield Record((), [(label.strip(), value.strip()) for label, _, value in pairs])
         else:
             prose += lines
-    return records, ["\n".join(prose)]
+    yield "\n".join(prose)
 
 
-def _line_kind(line: str) -> str:
+def _separator(line: str) -> str:
     """What separates the cells of a line; empty for prose."""
     if "|" in line:
         return "|"
@@ -112,11 +104,11 @@ def _table(lines: Sequence[str], separator: str) -> Iterator[Record]:
     header, *rows = [[cell.strip() for cell in line.strip().strip("|").split(separator)] for line in lines]
     for row in rows:
         if len(row) == len(header) and "".join(row).strip("-: "):
-            yield _names(header[0], row[0]), [*zip(header, row, strict=True)][1:]
+            yield Record(_names(header[0], row[0]), list(zip(header, row, strict=True))[1:])
 
 
 def _objects(value: Any, kind: str, depth: int) -> Iterator[Record | str]:
-    """The objects of a JSON document, each with its own values, and its sentences; `kind` is the key around it."""
+    """The objects of a JSON document, each with its own values, and its texts; `kind` is the key around it."""
     if isinstance(value, str) and len(value.split()) > 2:
         yield value
     if isinstance(value, dict):
@@ -125,11 +117,12 @@ def _objects(value: Any, kind: str, depth: int) -> Iterator[Record | str]:
         currency = value.get("currency") or value.get("unit") or ""
         scalars = {key: item for key, item in value.items() if isinstance(item, (str, int, float)) and item != ""}
         texts = {key: item if isinstance(item, str) else json.dumps(item) for key, item in scalars.items()}
-        yield names, [(key, f"{text} {currency}" if lexicon.stem(key) in _AMOUNTS else text) for key, text in texts.items()]
+        is_amount = {key: lexicon.stem(key) in _AMOUNTS for key in texts}
+        yield Record(names, [(key, f"{text} {currency}" if is_amount[key] else text) for key, text in texts.items()])
     if isinstance(value, (dict, list)) and depth < _MAX_NESTING:
-        items = value.items() if isinstance(value, dict) else ((kind.removesuffix("s"), each) for each in value)
+        items = value.items() if isinstance(value, dict) else [(kind.removesuffix("s"), each) for each in value]
         for key, item in items:
-            yield from _objects(item, _label_words(key), depth + 1)
+            yield from _objects(item, _words(key), depth + 1)
 
 
 def _is_naming(key: str, item: Any) -> bool:
@@ -137,137 +130,119 @@ def _is_naming(key: str, item: Any) -> bool:
     return is_id or (bool(_NAMING.search(key)) and type(item) in (str, int))
 
 
-def _names(kind: str, name: str) -> tuple[str, ...]:
-    noun = re.sub(r" (?:id|name|number)$", "", _label_words(kind))
-    return (name, f"{noun} {name}", f"{name} {noun}") if name else ()
+def _names(kind: str, name: str) -> list[str]:
+    noun = re.sub(r" (?:id|name|number)$", "", _words(kind))
+    return [name, f"{noun} {name}", f"{name} {noun}"]
 
 
-def _label_words(key: str) -> str:
+def _words(key: str) -> str:
     """A key as words: `orderTotal` and `order_total` are "order total", `Price/month` is "price per month"."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", re.sub(r"[_-]", " ", key).replace("/", " per ")).lower()
 
 
-def _read_name(name: str, names: frozenset[str]) -> Tokens:
-    is_year = re.fullmatch(r"(?:1\d|20|21)\d\d", name)
-    return read(f"in {name}")[1:] if is_year else read(name, names)
+def read_row(record: Record, names: frozenset[str]) -> Row:
+    """The record as tokens. `names` are words that are names elsewhere."""
+    years = re.compile(r"(?:1\d|20|21)\d\d")
+    ways = [read(f"in {name}")[1:] if years.fullmatch(name) else read(name, names) for name in record.names]
+    return Row([way for way in ways if way], [_read_cell(label, value, names) for label, value in record.fields])
 
 
 def _read_cell(label: str, value: str, names: frozenset[str]) -> Cell:
     """A cell; a number has the unit and the period of its label: `depth_m`, `Weight (kg)`, `minutes`, `Price/month`."""
-    *words, last = re.findall(r"[^\W\d_]+|\d+|[€$£%]", _label_words(label)) or [""]
-    degree = {"c": "°C", "f": "°F"}.get(last, "") if words else ""
-    is_unit = degree or last in SIGNS or (last in UNITS and words[-1:] != ["per"] and (words or last != "min"))
+    *words, last = re.findall(r"[^\W\d_]+|\d+|[€$£%]", _words(label)) or [""]
+    is_unit = last in SIGNS or (last in UNITS and words[-1:] != ["per"] and (words or last != "min"))
     noun, _, period = " ".join(words if is_unit else [*words, last]).partition(" per ")
     is_number = re.fullmatch(r"[-−]?\d+(?:[.,]\d+)*", value.strip())
-    text = f"{value} {degree or last}" if is_unit and is_number else value
+    text = f"{value} {last}" if is_unit and is_number else value
     names |= {word.lower() for word in re.findall(r"[A-Z][^\W\d_]*", value)}
     tokens = _BOOLEANS.get(value.strip().lower(), read(f"{text} per {period}" if period else text, names))
     return Cell(read(noun), tokens, f"{label}: {value}")
 
 
 def find_cell(claim: Tokens, rows: Sequence[Row], asked: Tokens) -> tuple[Tokens, Cell] | None:
-    """What the claim says about a cell, and the cell; `None` if it is about none, or about one that is not clear.
+    """What a claim says about a cell, and the cell; `None` if it is about none, or about one that is not clear.
 
     `asked` is the question, which may name the row instead of the claim. If no other row has that label, the name may
     be missing.
     """
-    counts = Counter(cell.label for row in rows for cell in row.cells)
-    unique = [cell for row in rows for cell in row.cells if counts[cell.label] == 1 and cell.label]
+    found = None
     if named := _named_row(claim, rows):
         row, name = named
-        others = [cell for cell in row.cells if cell.value != name]
-        is_value = any(cell.value == name and _place(claim, cell.label) is not None for cell in row.cells)
-        found = None if is_value else _find_in(_without(claim, name), others)  # `the gate is B7` names no row
-        return found or _find_in(claim, unique)
-    if named := _named_row(asked, rows):
-        return _find_in(claim, named[0].cells) or _find_in(claim, unique)
-    kinds = {token.kind for row in rows for name in row.names for token in name} & {"id", "number"}
-    is_other = any(token.kind in kinds for token in asked)  # the question is about another row
-    return None if is_other else _find_in(claim, unique)
+        place = _place(claim, name)
+        found = _find_in(claim[:place] + claim[place + len(name) :], [cell for cell in row.cells if cell.value != name])
+    elif named := _named_row(asked, rows):
+        found = _find_in(claim, named[0].cells)
+    else:  # the question may be about another row
+        kinds = {token.kind for row in rows for name in row.names for token in name} & {"id", "number"}
+        rows = [] if any(token.kind in kinds for token in asked) else rows
+    counts = Counter(cell.label for row in rows for cell in row.cells if cell.label)
+    return found or _find_in(claim, [cell for row in rows for cell in row.cells if counts[cell.label] == 1])
 
 
 def _named_row(tokens: Tokens, rows: Sequence[Row]) -> tuple[Row, Tokens] | None:
     """The only row that the tokens name, with its longest name there."""
-    named = [(row, name) for row in rows for name in row.names if name and _place(tokens, name) is not None]
+    named = [(row, name) for row in rows for name in row.names if _place(tokens, name) >= 0]
     longest = max((len(name) for _, name in named), default=0)
     best = [(row, name) for row, name in named if len(name) == longest]
-    others = [name for _, name in named if not any(_place(longer, name) is not None for _, longer in best)]
-    return best[0] if best and len({id(row) for row, _ in best}) == 1 and not others else None
+    return best[0] if best and all(row is best[0][0] for row, _ in best) else None
 
 
-def _place(tokens: Tokens, part: Tokens) -> int | None:
-    """The place where the tokens have this part; `None` if they do not."""
+def _place(tokens: Tokens, part: Tokens) -> int:
+    """The place where the tokens have this part; -1 if they do not."""
     places = range(len(tokens) - len(part) + 1)
-    return next((i for i in places if part and all(map(_is_same, tokens[i : i + len(part)], part))), None)
+    return next((i for i in places if all(map(matches, tokens[i : i + len(part)], part))), -1)
 
 
-def _is_same(one: Token, other: Token) -> bool:
-    return matches(one, other) or (one.value is other.value is None and one.text.lower() == other.text.lower())
-
-
-def _without(tokens: Tokens, part: Tokens) -> Tokens:
-    place = _place(tokens, part)
-    return tokens if place is None else tokens[:place] + tokens[place + len(part) :]
-
-
-def _find_in(rest: Tokens, cells: Sequence[Cell]) -> tuple[Tokens, Cell] | None:
-    """What the rest of a claim says about one of these cells, and the cell; `None` if that is not clear."""
-    cell, label = _labelled(rest, cells) or (_unlabelled(rest, cells), ())
-    if cell is None:
+def _find_in(claim: Tokens, cells: Sequence[Cell]) -> tuple[Tokens, Cell] | None:
+    """What a claim without its row says about one of these cells, and the cell; `None` if that is not clear."""
+    labelled = [(cell, label) for cell in cells if (label := _label_in(claim, cell))]
+    unlabelled = _unlabelled(claim, cells)
+    if len(labelled) > 1 or not (labelled or unlabelled):
         return None
-    said = tuple(token for token in rest if token not in label and (token in cell.value or not _is_light(token)))
-    if cell.is_boolean:
-        return (said, cell) if all(token.kind == "negation" for token in said) else None
-    if not said:
-        return None
-    before, after = rest[: rest.index(said[0])][-1:], rest[rest.index(said[-1]) + 1 :][:1]
+    cell, label = labelled[0] if labelled else (unlabelled[0], [])
+    said = tuple(token for token in claim if token not in label and (token in cell.value or not _is_light(token)))
+    if not said or cell.value in _BOOLEANS.values():
+        return (said, cell) if cell.value in _BOOLEANS.values() else None
+    before, after = claim[: claim.index(said[0])][-1:], claim[claim.index(said[-1]) + 1 :][:1]
     # `Eva is the manager of Tom` and `Tom's manager is Eva` are not about Eva's manager.
-    has = any(token.key in ("have", "had") for token in rest)
+    has = any(token.key in ("have", "had") for token in claim)
     is_owner = (after and after[0].key == "s") or (before and before[0].key == "of" and not has)
-    is_around = said[0].kind == "name" and before and before[0].key == "in"  # `Eva's city is in Germany`
-    return None if is_owner or is_around else (said, cell)
+    return None if is_owner else (said, cell)
 
 
 def _is_light(token: Token) -> bool:
     return token.key.partition("+")[0] in _LIGHT or token.kind == "mark"
 
 
-def _labelled(rest: Tokens, cells: Sequence[Cell]) -> tuple[Cell, Sequence[Token]] | None:
-    """The only cell whose label the claim has, with the claim's words for it; the longest label wins."""
-    found: list[tuple[Cell, list[Token]]] = []
-    for cell in cells:
-        words = [token for token in cell.label if not _is_light(token)] or list(cell.label)
-        label = [token for word in words for token in [each for each in rest if _names_label(each, word, cell)][:1]]
-        if words and len(label) == len(words):
-            found.append((cell, label))
-    longest = max(found, key=lambda pair: len(pair[1]), default=None)
-    is_clear = longest and all(cell is longest[0] or set(label) < set(longest[1]) for cell, label in found)
-    return longest if is_clear else None
+def _label_in(claim: Tokens, cell: Cell) -> list[Token]:
+    """The claim's words for the label of a cell; empty if it does not have all of them."""
+    words = [token for token in cell.label if not _is_light(token)] or cell.label
+    label = [token for word in words for token in [each for each in claim if _is_label(each, word)][:1]]
+    return label if len(label) == len(words) else []
 
 
-def _names_label(token: Token, word: Token, cell: Cell) -> bool:
+def _is_label(token: Token, word: Token) -> bool:
     """Whether a token of the claim is a word of the label: the same, or of the same measure (`deep` and `depth`)."""
-    if token.key == COST and word.key != COST:
-        return False
     one, other = token.key.partition("+")[0], word.key.partition("+")[0]
-    is_adverb = cell.is_boolean and token.text.endswith("ly") and len(other) > 3 and one.startswith(other)
-    return _is_same(token, word) or one == other or lexicon.is_same_measure(one, other) or is_adverb
+    is_same = matches(token, word) or one == other or lexicon.is_same_measure(one, other)
+    return is_same and (token.key != COST or word.key == COST)
 
 
-def _unlabelled(rest: Tokens, cells: Sequence[Cell]) -> Cell | None:
+def _unlabelled(claim: Tokens, cells: Sequence[Cell]) -> list[Cell]:
     """The only cell that is meant without its label: a price after `costs`, a main value, a status."""
-    keys = {token.key for token in rest}
+    keys = {token.key for token in claim}
     prices = [cell for cell in cells if cell.label and cell.label[-1].key in _PRICES]
     prices = [cell for cell in prices if cell.label[0].key in (COST, lexicon.stem("price"))] or prices
     states = [cell for cell in cells if len(cell.label) == 1 and cell.label[0].text.lower() in _STATES]
     plain = [cell for cell in cells if not cell.label]
     groups = (prices if COST in keys else [], plain, states if keys & {"be", "was"} else [])
-    return next((group[0] for group in groups if len(group) == 1), None)
+    return next((group for group in groups if len(group) == 1), [])
 
 
 def in_currency(cell: Cell, said: Tokens, money: str) -> Tokens:
     """The value of a cell, in the only currency that anybody names if the claim gives an amount of money."""
-    value, claimed = cell.value[0].value if len(cell.value) == 1 else None, said[0].value if len(said) == 1 else None
-    if not value or value.unit or not claimed or claimed.unit not in MONEY or not money:
+    values = [token.value for token in (*cell.value, *said)]
+    is_amount = len(values) == 2 and all(values) and any(token.key in _AMOUNTS for token in cell.label)
+    if not is_amount or values[0].unit or values[1].unit not in MONEY or not money:
         return cell.value
-    return read(f"{value.text} {money}") if any(token.key in _AMOUNTS for token in cell.label) else cell.value
+    return read(f"{values[0].text} {money}")

@@ -1,23 +1,38 @@
-"""What the tokens of a sentence are: its verb, its subject, its parts, and whether something limits it."""
+"""What a sentence states: the sentence itself and its clauses, each in the few ways to write it.
+
+`In May, the shop was sold by Ann and bought by Ben` is read as clauses with a subject each, a leading part is moved to
+the end, and a passive becomes an active. Claims and sentences of the passages are both written in all of these ways, so
+that two that mean the same have one in common.
+
+Leaving out whatever stands between commas would be wrong: most of it may be a condition, a place or a time for which
+alone the rest is true. Only other clauses and the time of a past event are left out. Where a word limits the sentence
+(if, or, according to) or may govern several clauses (`in winter, …`, `guests who …`, `ordered to …`), nothing is.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import pairwise, takewhile
 
 from proctor.judging.rule_judge import lexicon
 from proctor.judging.rule_judge.lexicon import PREPOSITIONS
 from proctor.judging.rule_judge.reading import Token, Tokens
 
-COPULAS = ("be", "was")
+_COPULAS = ("be", "was")
+_AND = Token("and", "and", "function")
 _LIMITING = (
     lexicon.ATTRIBUTIONS | frozenset(map(lexicon.stem, lexicon.ATTRIBUTIONS)) | lexicon.CONDITIONS | {"notonly", ":"}
 )
+"""Words for conditions, alternatives and reported speech: parts of a sentence that has one are not stated."""
 _RESTRICTING = ("negation", "modal", "quantifier", "limit", "condition", "relation", "number")
+_PLACING = PREPOSITIONS - {"of", "to", "by", "as", "from", "into", "onto"} | {"before", "after", "without"}
+"""Prepositions of a time, a place or a purpose, which may belong to several clauses."""
 
 
 def is_verb(token: Token) -> bool:
     """Whether the token can be the verb of a sentence."""
-    if token.kind == "modal" or token.key in (*COPULAS, "have", "had", lexicon.COST):
+    if token.kind == "modal" or token.key in (*_COPULAS, "have", "had", lexicon.COST):
         return True
     return token.kind == "word" and (token.key.endswith("+ed") or token.key in lexicon.VERBS)
 
@@ -44,11 +59,6 @@ def without_marks(tokens: Sequence[Token]) -> Tokens:
     return tuple(token for token in tokens if token.kind != "mark" and token.key not in lexicon.HARMLESS)
 
 
-def is_limited(tokens: Sequence[Token]) -> bool:
-    """Whether parts of the sentence are not stated on their own: conditions, alternatives, reported speech."""
-    return any(token.key.partition("+")[0] in _LIMITING or token.text.lower() in _LIMITING for token in tokens)
-
-
 def is_framed(tokens: Tokens) -> bool:
     """Whether the sentence starts with a time, a place or a condition, which may hold for all that follows it."""
     return bool(tokens) and (tokens[0].key in PREPOSITIONS or tokens[0].kind in ("date", "condition", "relation"))
@@ -61,15 +71,138 @@ def is_past_event(tokens: Tokens) -> bool:
     return is_past and not any(token.kind in _RESTRICTING or token.key == "be" for token in tokens)
 
 
-def joined_parts(tokens: Tokens) -> list[tuple[str, Tokens]]:
-    """The tokens between commas and words such as `and`, each with the joint before it; `2 and 8` stays together."""
+def stated(tokens: Tokens) -> list[Tokens]:
+    """Everything that a sentence states: its forms, and those of its clauses, also without the time of a past event."""
+    is_whole = is_framed(tokens) and tokens[0].key not in lexicon.SPLITTERS  # but `because A, B` states A and B
+    clauses = [] if is_whole else split_clauses(tokens)
+    found = [form for text in (tokens, *clauses) for form in forms(text)]
+    return list(dict.fromkeys(each for form in found for each in (form, *_without_time(form))))
+
+
+def _without_time(tokens: Tokens) -> Iterator[Tokens]:
+    """`The road was closed on Monday` states that it was closed; `the road is closed on Mondays` does not say it is."""
+    for place, (one, other) in enumerate(pairwise(tokens) if is_past_event(tokens) else ()):
+        if one.key == "at" and other.kind in ("date", "clock"):
+            yield tokens[:place] + tokens[place + 2 :]
+
+
+def forms(tokens: Tokens) -> list[Tokens]:
+    """The sentence in its ways to be written: as it is, with a leading part moved to the end, as an active."""
+    found = [without_marks(each) for each in (tokens, _moved(tokens)) if each]
+    return list(dict.fromkeys([*found, *(each for form in found if (each := _active(form)))]))
+
+
+def _moved(tokens: Tokens) -> Tokens:
+    """`In winter, the trail is closed` as `the trail is closed in winter`; also `if` and `because` clauses."""
+    comma = next((index for index, token in enumerate(tokens) if token.key == ","), 0)
+    rest = tokens[comma + 1 :]
+    is_clause = has_verb(rest) or any(map(is_bare, rest[:1]))
+    return (*rest, *tokens[:comma]) if comma and is_framed(tokens) and is_clause else ()
+
+
+def _active(tokens: Tokens) -> Tokens:
+    """`B was bought by A in 2019` as `A bought B in 2019`."""
+    keys = [token.key for token in tokens]
+    place = next((i for i in range(1, len(keys) - 2) if keys[i] in _COPULAS and keys[i + 1].endswith("+ed")), 0)
+    if not place or "by" not in keys[place + 2 :]:
+        return ()
+    by = keys.index("by", place + 2)
+    agent = [*takewhile(lambda each: each.kind in ("word", "name", "quantifier") or each.key == "of", tokens[by + 1 :])]
+    verb = tokens[place + 1]
+    form = verb if keys[place] == "was" else replace(verb, key=verb.key.removesuffix("+ed"))
+    rest = tokens[by + 1 + len(agent) :]
+    return (*agent, form, *tokens[:place], *tokens[place + 2 : by], *rest) if agent else ()
+
+
+def split_clauses(tokens: Tokens) -> list[Tokens]:
+    """The clauses of a sentence, each with its subject; empty if the sentence cannot be split safely.
+
+    `The gate opens at 8 and closes at 20` is `the gate opens at 8` and `the gate closes at 20`. A clause is there with
+    and without its last part if that adds to it.
+    """
+    joined = _joined_parts(tokens)
+    if len(joined) < 2 or any(key in _LIMITING for token in tokens for key in (token.text.lower(), _stem(token))):
+        return []
+    head = joined[0][1]
+    if is_bare(head[0]):
+        return [part for _, part in joined if is_bare(part[0])]
+    clauses = [] if _governs_more(head) else _split_statements(joined)
+    # `Adults pay 9 euros and children pay 4 euros on weekends`: both may pay it on weekends, unless a comma parts them.
+    whole = [one for one, other in pairwise([*clauses, ()]) if other[: len(one)] != one]
+    places = [sum(token.key in _PLACING for token in clause) for clause in whole]
+    return [] if places and places[-1] > min(places) and joined[-1][0] in ("and", "but") else clauses
+
+
+def _stem(token: Token) -> str:
+    return token.key.partition("+")[0]
+
+
+def _joined_parts(tokens: Tokens) -> list[tuple[str, Tokens]]:
+    """The tokens between commas and words such as `and`, each with the joint before it."""
     joined: list[tuple[str, Tokens]] = []
     joint, part = "", list[Token]()
-    for index, token in enumerate([*tokens, Token("", "", "mark")]):
-        is_range = token.key == "and" and all(each.value for each in (*tokens[index - 1 : index], *tokens[index + 1 :][:1]))
-        if token.kind == "mark" or (token.key in lexicon.SPLITTERS and not is_range):
+    for token in (*tokens, Token("", "", "mark")):
+        if token.kind == "mark" or token.key in lexicon.SPLITTERS:
             joined += [(joint, tuple(part))] if part else []
             joint, part = token.key if part else joint + token.key, []
         else:
             part.append(token)
     return joined
+
+
+def _governs_more(head: Tokens) -> bool:
+    """Whether a word in the first clause may govern the next one, too: `guests who book`, `tickets bought here cost`."""
+    verbs = [i for i, token in enumerate(head) if i and is_verb(token)]
+    is_relative = any(token.key in ("who", "which", "that", "whose") for token in head)
+    is_reduced = len(verbs) > 1 and head[verbs[0]].key.endswith("+ed") and not is_verb(head[verbs[0] - 1])
+    return head[0].kind == "negation" or is_relative or is_reduced or not verbs
+
+
+def _split_statements(joined: Sequence[tuple[str, Tokens]]) -> list[Tokens]:
+    """The clauses that the parts of a statement make up; empty if one of them lacks a subject."""
+    clauses = [joined[0][1]]
+    first, helper = _subject_and_helper(clauses[0])
+    for joint, part in joined[1:]:
+        if is_verb(part[0]) or (part[0].kind == "negation" and any(map(is_verb, part[1:2]))):
+            is_participle, is_plain = part[0].key.endswith("+ed"), lexicon.is_bare(part[0].text.lower())
+            # Not `…, given enough time`, `tickets placed and paid by card are …`
+            if not first or (is_participle and (joint == "," or has_verb(part))):
+                return []
+            # `must not drink and drive`, `ordered the firm to pay and leave`
+            if (is_participle or is_plain) and (
+                any(token.kind == "negation" for token in helper) or _has_infinitive(clauses[-1])
+            ):
+                return []
+            is_helped = is_participle or (is_plain and any(token.kind == "modal" for token in helper))
+            clauses.append((*first, *(helper if is_helped else ()), *part))
+        elif (
+            has_verb(part)
+            and part[0].key not in PREPOSITIONS
+            and part[0].kind != "relation"
+            and not part[0].key.endswith("+ing")
+        ):
+            clauses.append(part)
+            first, helper = subject(part), ()
+        else:
+            whole = (*clauses[-1], _AND, *part)
+            clauses[-1:] = [clauses[-1], whole] if _is_free(joint, clauses[-1], part) else [whole]
+    return clauses
+
+
+def _subject_and_helper(head: Tokens) -> tuple[Tokens, Tokens]:
+    """The subject of the first clause for the others, and the modal verbs and forms of `be` after it."""
+    first = subject(head) if head[0].key not in (*PREPOSITIONS, "there") else ()
+    after = head[len(first) :]
+    return first, tuple(takewhile(lambda each: each.kind in ("modal", "negation") or each.key in _COPULAS, after))
+
+
+def _has_infinitive(clause: Tokens) -> bool:
+    return any(one.key == "to" and other.kind == "word" and not other.article for one, other in pairwise(clause))
+
+
+def _is_free(joint: str, before: Tokens, part: Tokens) -> bool:
+    """Whether a part without a verb does not limit what comes before it: `open on Mondays and on Tuesdays`."""
+    is_sum = before[-1].kind in ("number", "period") or lexicon.excludes(before[-1].key, part[-1].key)
+    is_placed = any(token.key in PREPOSITIONS for token in part)  # not `open and free on Sundays`
+    is_added = joint.endswith("and") and (part[0].key in PREPOSITIONS or not is_placed) and part[0].kind != "negation"
+    return is_added and not is_sum  # not `10 euros and a fee`, `red and white`

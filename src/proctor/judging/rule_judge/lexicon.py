@@ -23,8 +23,12 @@ FUNCTION_WORDS = ARTICLES | HARMLESS | NEGATIONS | PRONOUNS | PREPOSITIONS | CON
 """Words without content."""
 MODALS: dict[str, int] = _TABLES["ranks"]["modals"]
 QUANTIFIERS: dict[str, int] = _TABLES["ranks"]["quantifiers"]
-PHRASES = {phrase: into for into, phrases in _TABLES["phrases"].items() for phrase in phrases.split("|")}
 COMPLEMENTS = {word: group[0] for group in _GROUPS["complements"] for word in group[1:]}
+PHRASES = (
+    {phrase: into for into, phrases in _TABLES["phrases"].items() for phrase in phrases.split("|")}
+    | {word: f"not {opposite}" for word, opposite in COMPLEMENTS.items()}
+    | {f"not {word}": opposite for word, opposite in COMPLEMENTS.items()}
+)
 ALTERNATIVES, SYNONYMS = _GROUPS["alternatives"], _GROUPS["synonyms"]
 UNITS = {
     name + plural: (dimension, float(entry.partition("=")[2]))

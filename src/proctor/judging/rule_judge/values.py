@@ -19,9 +19,9 @@ Kind = Literal["number", "date", "clock", "id"]
 
 SIGNS = {"$": "usd", "€": "eur", "£": "gbp", "¥": "jpy", "₹": "inr", "%": "percent", "fr.": "chf", "sfr.": "chf"}
 MONEY = frozenset("usd eur gbp jpy inr chf sek nok dkk pln czk cad aud cny".split())
-SCALES = {"thousand": 1e3, "k": 1e3, "million": 1e6, "mn": 1e6, "billion": 1e9, "bn": 1e9, "trillion": 1e12}
-MONTHS = "january february march april may june july august september october november december".split()
-WEEKDAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
+_SCALES = {"thousand": 1e3, "k": 1e3, "million": 1e6, "mn": 1e6, "billion": 1e9, "bn": 1e9, "trillion": 1e12}
+_MONTHS = "january february march april may june july august september october november december".split()
+_WEEKDAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
 _ONES = """zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen
 seventeen eighteen nineteen""".split()
 _TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
@@ -54,18 +54,14 @@ class Value:
 
 def same_value(claim: Value, source: Value) -> bool:
     """Whether the claim's value follows from the source's: it may be less exact (May 2024 for 3 May 2024)."""
-    if claim.kind != source.kind:
+    if claim.kind != source.kind or claim.unit != source.unit:
         return False
     if claim.kind == "id":
         return claim.text.casefold() == source.text.casefold()
     if claim.kind == "date":
         return all(ours in (None, theirs) for ours, theirs in zip(claim.parts, source.parts, strict=True))
-    if claim.kind == "clock":
-        is_open = claim.is_half_open or (source.is_half_open and claim.amount < 720)
-        return claim.amount == source.amount or (is_open and claim.amount % 720 == source.amount % 720)
-    if claim.unit == source.unit:
-        return math.isclose(claim.base, source.base)
-    return False
+    is_open = claim.is_half_open or (source.is_half_open and claim.amount < 720)
+    return math.isclose(claim.base, source.base) or (is_open and claim.amount % 720 == source.amount % 720)
 
 
 def conflicts(claim: Value, source: Value) -> bool:
@@ -74,7 +70,7 @@ def conflicts(claim: Value, source: Value) -> bool:
         return False
     if claim.kind == "date":
         return any(a != b for a, b in zip(claim.parts, source.parts, strict=True) if None not in (a, b))
-    if claim.kind == "number" and claim.unit != source.unit:
+    if claim.unit != source.unit:
         is_money = {claim.unit, source.unit} <= MONEY
         return bool(claim.unit and source.unit) and (claim.amount == source.amount or is_money)
     # 10 miles are 16.1 km, which people write as 16 km, or as 15; 1,234,567 is 1.2 million.
@@ -86,9 +82,8 @@ def conflicts(claim: Value, source: Value) -> bool:
 
 _VERSION = r"(?<![\w.])(?:v\d+(?:\.\d+)+|\d+(?:\.\d+){2,})(?:-\w+)?(?!\w)"
 _CODE = r"(?<![\w.])\d+-[A-Z]{1,3}\b|(?<![\w-])[A-Za-z]\w*(?:[-_/]\w+)*"
-_ADDRESS = r"https?://\S+[\w/]|[\w.+-]+@[\w-]+\.[\w.]+\w"
-_ID = re.compile(f"{_ADDRESS}|{_VERSION}|{_CODE}")
-_MONTH = "|".join(["sept?(?:ember)?", *(f"{m[:3]}(?:{m[3:]})?" for m in MONTHS if m != "september")])
+_ID = re.compile(rf"https?://\S+[\w/]|[\w.+-]+@[\w-]+\.[\w.]+\w|{_VERSION}|{_CODE}")
+_MONTH = "|".join(["sept?(?:ember)?", *(f"{m[:3]}(?:{m[3:]})?" for m in _MONTHS if m != "september")])
 _DAY = r"\d{1,2}(?:st|nd|rd|th)?(?!\d)"
 _YEAR = r"(?:1\d|20|21)\d\d(?![\d,.]\d|[\w-]|\s(?:percent|euros?|dollars?|people|homes|items))"
 _DATE = re.compile(
@@ -96,27 +91,24 @@ _DATE = re.compile(
     rf"|\b(?P<m2>{_MONTH})\b\.?\s{{1,3}}(?P<d2>{_DAY})(?:\s?,?\s{{0,3}}(?P<y2>\d{{4}})(?!\d))?"
     rf"|(?<![\w.])(?P<d3>{_DAY})\s{{1,3}}(?:of\s)?(?P<m3>{_MONTH})\b\.?(?:\s?,?\s{{0,3}}(?P<y3>\d{{4}})(?!\d))?"
     rf"|\b(?P<m4>{_MONTH})\b\.?\s?,?\s{{1,3}}(?:of\s)?(?P<y4>\d{{4}})(?!\d)"
-    r"|(?<![\w/.])(?P<d5>\d{1,2})\.(?P<m5>\d{1,2})\.(?P<y5>\d{4})(?!\d)"
-    rf"|(?<![\w'])(?P<m6>{'|'.join({*MONTHS} - {'may', 'march'})}|(?-i:May|March))(?![\w'])"
-    rf"|\b(?P<w7>{'|'.join(WEEKDAYS)})s?\b"
-    rf"|(?:\b(?:in|since|until|during|between|from|by|before|after)\s|\()(?P<y8>{_YEAR})",
+    rf"|(?<![\w'])(?P<m5>{'|'.join({*_MONTHS} - {'may', 'march'})}|(?-i:May|March))(?![\w'])"
+    rf"|\b(?P<w6>{'|'.join(_WEEKDAYS)})s?\b"
+    rf"|(?:\b(?:in|since|until|during|between|from|by|before|after)\s|\()(?P<y7>{_YEAR})",
     re.IGNORECASE,
 )
 """Groups are named after what they hold: year, month, day, weekday. `5/6/2024` is left out: it may be May or June."""
 _CLOCK = re.compile(
-    r"(?<![\w.:])(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::\d{2})?(?![\w:])(?:\s?(?P<half>[ap])\.?m\b\.?)?"
-    r"|(?<![\w.:])(?P<hour2>\d{1,2})\s?(?P<half2>[ap])\.?m\b\.?|\b(?P<word>noon|midday|midnight)\b",
+    r"(?<![\w.:])(?P<hour>\d{1,2})(?::(?P<minute>\d{2})(?::\d{2})?(?![\w:])(?:\s?(?P<half>[ap])\.?m\b\.?)?"
+    r"|\s?(?P<half2>[ap])\.?m\b\.?)",
     re.IGNORECASE,
 )
-_WORD = "|".join(sorted([*SPELLED, "hundred", *SCALES], key=len, reverse=True))
+_WORD = "|".join(sorted([*SPELLED, "hundred", *_SCALES], key=len, reverse=True))
 _NUMBER = re.compile(
-    r"(?<![\w.])(?:(?<![\w)])(?P<minus>[-−]))?(?P<code>(?:EUR|USD|GBP|CHF|JPY|INR|SEK|NOK|DKK|PLN|CZK|CAD|AUD|CNY|S?Fr\.)\s|(?:US)?[$€£¥₹]\s?)?(?:"
-    r"(?P<digits>\d{1,3}(?:[,\u202f\u2009' ](?=\d{3}(?!\d))\d{3}){1,6}(?:\.\d+)?|\d{1,3}(?:\.\d{3}){1,6},\d{1,2}"
-    r"|\d+(?:\.\d+)?)(?!\d)(?!\.\d)(?P<rank>(?:st|nd|rd|th)\b)?(?P<decade>'?s\b)?"
-    rf"|(?<![\w'-])(?P<words>(?:{_WORD})(?:[ -](?:and )?(?:{_WORD}))*)(?![\w']))"
-    rf"(?:[\s-]?(?P<scale>{'|'.join(SCALES)})\b|(?(code)(?P<letter>[mb])\b))?"  # `$5m` are millions, `5m` is a length
-    rf"(?(code)|(?:\s?(?:°|degrees?)\s?(?P<degree>celsius|fahrenheit|[CF])\b|\s?(?P<sign>[%€£$¥₹])"
-    rf"|[\s-]?(?P<unit>{'|'.join(sorted(UNITS, key=len, reverse=True))})(?!\w))?)",
+    r"(?<![\w.])(?:(?<![\w)])(?P<minus>[-−]))?(?P<code>(?:EUR|USD|GBP|CHF|JPY|INR|SEK|NOK|DKK|PLN|CZK|CAD|AUD|CNY|S?Fr\.)\s|[$€£¥₹]\s?)?(?:"
+    r"(?P<digits>\d{1,3}(?:[,\u202f\u2009' ](?=\d{3}(?!\d))\d{3}){1,6}(?:\.\d+)?|\d+(?:\.\d+)?)(?!\d)(?!\.\d)"
+    rf"(?P<rank>(?:st|nd|rd|th)\b)?|(?<![\w'-])(?P<words>(?:{_WORD})(?:[ -](?:and )?(?:{_WORD}))*)(?![\w']))"
+    rf"(?:[\s-]?(?P<scale>{'|'.join(_SCALES)})\b)?(?(code)|(?:\s?(?:°|degrees?)\s?(?P<degree>celsius|fahrenheit|[CF])\b"
+    rf"|\s?(?P<sign>[%€£$¥₹])|[\s-]?(?P<unit>{'|'.join(sorted(UNITS, key=len, reverse=True))})(?!\w))?)",
     re.IGNORECASE,
 )
 
@@ -143,10 +135,11 @@ def _dates(text: str) -> Iterator[Value]:
     for match in _DATE.finditer(text):
         fields = {name[0]: word.lower() for name, word in match.groupdict().items() if word is not None}
         year, day = (int(re.sub(r"\D", "", fields[name])) if name in fields else None for name in "yd")
-        month = next((number for number, name in enumerate(MONTHS, 1) if name[:3] == fields.get("m", "")[:3]), None)
-        month = int(fields["m"]) if fields.get("m", "").isdigit() else month
-        weekday = WEEKDAYS.index(fields["w"]) if "w" in fields else None
-        start = match.start("y8") if match["y8"] else match.start()
+        name = fields.get("m", "")
+        month = next((number for number, full in enumerate(_MONTHS, 1) if full[:3] == name[:3]), None)
+        month = int(name) if name.isdigit() else month
+        weekday = _WEEKDAYS.index(fields["w"]) if "w" in fields else None
+        start = match.start("y7") if match["y7"] else match.start()
         if 1 <= (month or 1) <= 12 and 1 <= (day or 1) <= 31:
             yield Value("date", text[start : match.end()], start, match.end(), parts=(year, month, day, weekday))
 
@@ -154,12 +147,9 @@ def _dates(text: str) -> Iterator[Value]:
 def _clocks(text: str) -> Iterator[Value]:
     for match in _CLOCK.finditer(text):
         half = (match["half"] or match["half2"] or "").lower()
-        if match["word"]:
-            half = "a" if match["word"].lower() == "midnight" else "p"
-        hour, minute = int(match["hour"] or match["hour2"] or 12), int(match["minute"] or 0)
-        if half:
-            hour = hour % 12 + (12 if half == "p" else 0)
+        hour, minute = int(match["hour"]), int(match["minute"] or 0)
         is_half_open = not half and hour <= 12 and not match[0].startswith("0")
+        hour = hour % 12 + (12 if half == "p" else 0) if half else hour
         if hour <= 24 and minute <= 59:
             yield Value("clock", match[0], *match.span(), amount=hour % 24 * 60.0 + minute, is_half_open=is_half_open)
 
@@ -167,21 +157,12 @@ def _clocks(text: str) -> Iterator[Value]:
 def _numbers(text: str) -> Iterator[Value]:
     for match in _NUMBER.finditer(text):
         read = {name: (word or "").strip().lower() for name, word in match.groupdict().items()}
-        code, degree = read["code"] or read["sign"], read["degree"][:1]
-        amount = _digits(read["digits"]) if read["digits"] else _spelled(read["words"])
-        amount *= SCALES.get(read["scale"] or {"m": "mn", "b": "bn"}.get(read["letter"], ""), 1.0)
-        amount *= -1 if read["minus"] else 1
-        unit, size = UNITS.get(read["unit"], (SIGNS.get(code.removeprefix("us"), code), 1.0))
-        unit = {"c": "celsius", "f": "fahrenheit"}.get(degree) or unit
-        unit = "ordinal" if read["rank"] else "decade" if read["decade"] else unit
+        code = read["code"] or read["sign"]
+        amount = float(re.sub(r"[,\u202f\u2009' ]", "", read["digits"])) if read["digits"] else _spelled(read["words"])
+        amount *= _SCALES.get(read["scale"], 1.0) * (-1 if read["minus"] else 1)
+        unit, size = UNITS.get(read["unit"], (SIGNS.get(code, code), 1.0))
+        unit = {"c": "celsius", "f": "fahrenheit"}.get(read["degree"][:1]) or ("ordinal" if read["rank"] else unit)
         yield Value("number", match[0].strip(), *match.span(), amount=amount, unit=unit, size=size)
-
-
-def _digits(number: str) -> float:
-    """The value of a number in digits, with separators in the English or the continental way."""
-    if re.fullmatch(r"\d{1,3}(?:\.\d{3})+,\d{1,2}", number):
-        number = number.replace(".", "").replace(",", ".")
-    return float(re.sub(r"[,\u202f\u2009' ]", "", number))
 
 
 def _spelled(words: str) -> float:
@@ -189,8 +170,8 @@ def _spelled(words: str) -> float:
     for word in re.split(r"[ -]+", words):
         if word == "hundred":
             current = (current or 1.0) * 100
-        elif word in SCALES:
-            total += (current or 1.0) * SCALES[word]
+        elif word in _SCALES:
+            total += (current or 1.0) * _SCALES[word]
             current = 0.0
         else:
             current += SPELLED.get(word, 0)
