@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -42,14 +41,8 @@ _BOOLEANS = {"true": (), "yes": (), "false": read("not"), "no": read("not")}
 _MAX_NESTING = 20
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
-    """A table row, a JSON object, or a block of `label: value` lines."""
-
-    names: Sequence[str]
-    """What names it, each also with the word for what it is. One is enough."""
-    fields: Sequence[tuple[str, str]]
-    """Labels and values."""
+Record = tuple[Sequence[str], Sequence[tuple[str, str]]]
+"""The names of a table row, a JSON object or a block of `label: value` lines, and its labels and values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +59,7 @@ class Row:
     """A record as tokens."""
 
     names: Sequence[Tokens]
+    """What names it, each also with the word for what it is. One is enough."""
     cells: Sequence[Cell]
 
 
@@ -84,7 +78,7 @@ def split_passage(passage: str) -> Iterator[Record | str]:
             yield from _table(lines, separator)
         elif separator == ":":
             pairs = [re.sub(r"^\s*[-•*]\s|\*", "", line).replace(" = ", ": ", 1).partition(":") for line in lines]
-            yield Record((), [(label.strip(), value.strip()) for label, _, value in pairs])
+            yield ((), [(label.strip(), value.strip()) for label, _, value in pairs])
         else:
             prose += lines
     yield "\n".join(prose)
@@ -104,7 +98,7 @@ def _table(lines: Sequence[str], separator: str) -> Iterator[Record]:
     header, *rows = [[cell.strip() for cell in line.strip().strip("|").split(separator)] for line in lines]
     for row in rows:
         if len(row) == len(header) and "".join(row).strip("-: "):
-            yield Record(_names(header[0], row[0]), list(zip(header, row, strict=True))[1:])
+            yield (_names(header[0], row[0]), list(zip(header, row, strict=True))[1:])
 
 
 def _objects(value: Any, kind: str, depth: int) -> Iterator[Record | str]:
@@ -118,7 +112,7 @@ def _objects(value: Any, kind: str, depth: int) -> Iterator[Record | str]:
         scalars = {key: item for key, item in value.items() if isinstance(item, (str, int, float)) and item != ""}
         texts = {key: item if isinstance(item, str) else json.dumps(item) for key, item in scalars.items()}
         is_amount = {key: lexicon.stem(key) in _AMOUNTS for key in texts}
-        yield Record(names, [(key, f"{text} {currency}" if is_amount[key] else text) for key, text in texts.items()])
+        yield (names, [(key, f"{text} {currency}" if is_amount[key] else text) for key, text in texts.items()])
     if isinstance(value, (dict, list)) and depth < _MAX_NESTING:
         items = value.items() if isinstance(value, dict) else [(kind.removesuffix("s"), each) for each in value]
         for key, item in items:
@@ -140,11 +134,11 @@ def _words(key: str) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", re.sub(r"[_-]", " ", key).replace("/", " per ")).lower()
 
 
-def read_row(record: Record, names: frozenset[str]) -> Row:
+def read_row(ways: Sequence[str], fields: Sequence[tuple[str, str]], names: frozenset[str]) -> Row:
     """The record as tokens. `names` are words that are names elsewhere."""
     years = re.compile(r"(?:1\d|20|21)\d\d")
-    ways = [read(f"in {name}")[1:] if years.fullmatch(name) else read(name, names) for name in record.names]
-    return Row([way for way in ways if way], [_read_cell(label, value, names) for label, value in record.fields])
+    own = [read(f"in {name}")[1:] if years.fullmatch(name) else read(name, names) for name in ways]
+    return Row([way for way in own if way], [_read_cell(label, value, names) for label, value in fields])
 
 
 def _read_cell(label: str, value: str, names: frozenset[str]) -> Cell:
@@ -162,29 +156,24 @@ def _read_cell(label: str, value: str, names: frozenset[str]) -> Cell:
 def find_cell(claim: Tokens, rows: Sequence[Row], asked: Tokens) -> tuple[Tokens, Cell] | None:
     """What a claim says about a cell, and the cell; `None` if it is about none, or about one that is not clear.
 
-    `asked` is the question, which may name the row instead of the claim. If no other row has that label, the name may
-    be missing.
+    The cell whose row the claim names with most words is meant, or that of the row in the question (`asked`), rather
+    with its label than without. If no other row has that label, the name may be missing.
     """
-    found = None
-    if named := _named_row(claim, rows):
-        row, name = named
+    found: list[tuple[tuple[int, ...], Tokens, list[Token], Cell]] = []
+    kinds = {token.kind for row in rows for name in row.names for token in name} & {"id", "number"}
+    for row in rows:
+        name = max((name for name in row.names if _place(claim, name) >= 0), key=len, default=())
         place = _place(claim, name)
-        found = _find_in(claim[:place] + claim[place + len(name) :], [cell for cell in row.cells if cell.value != name])
-    elif named := _named_row(asked, rows):
-        found = _find_in(claim, named[0].cells)
-    else:  # the question may be about another row
-        kinds = {token.kind for row in rows for name in row.names for token in name} & {"id", "number"}
-        rows = [] if any(token.kind in kinds for token in asked) else rows
-    counts = Counter(cell.label for row in rows for cell in row.cells if cell.label)
-    return found or _find_in(claim, [cell for row in rows for cell in row.cells if counts[cell.label] == 1])
-
-
-def _named_row(tokens: Tokens, rows: Sequence[Row]) -> tuple[Row, Tokens] | None:
-    """The only row that the tokens name, with its longest name there."""
-    named = [(row, name) for row in rows for name in row.names if _place(tokens, name) >= 0]
-    longest = max((len(name) for _, name in named), default=0)
-    best = [(row, name) for row, name in named if len(name) == longest]
-    return best[0] if best and all(row is best[0][0] for row, _ in best) else None
+        rest = claim[:place] + claim[place + len(name) :]
+        is_asked = any(_place(asked, name) >= 0 for name in row.names)
+        if not (name or is_asked) and any(token.kind in kinds for token in asked):
+            continue  # the question is about another row
+        for cell in row.cells:
+            label = _label_in(rest, cell)
+            if label is not None and cell.value != name:
+                found.append(((len(name), is_asked, len(label)), rest, label, cell))
+    best = [each for each in found if each[0] == max(rank for rank, *_ in found)]
+    return _said(*best[0][1:]) if len(best) == 1 else None
 
 
 def _place(tokens: Tokens, part: Tokens) -> int:
@@ -193,13 +182,32 @@ def _place(tokens: Tokens, part: Tokens) -> int:
     return next((i for i in places if all(map(matches, tokens[i : i + len(part)], part))), -1)
 
 
-def _find_in(claim: Tokens, cells: Sequence[Cell]) -> tuple[Tokens, Cell] | None:
-    """What a claim without its row says about one of these cells, and the cell; `None` if that is not clear."""
-    labelled = [(cell, label) for cell in cells if (label := _label_in(claim, cell))]
-    unlabelled = _unlabelled(claim, cells)
-    if len(labelled) > 1 or not (labelled or unlabelled):
-        return None
-    cell, label = labelled[0] if labelled else (unlabelled[0], [])
+def _label_in(claim: Tokens, cell: Cell) -> list[Token] | None:
+    """The claim's words for the label of a cell; empty if it is meant without its label, `None` if it is not meant.
+
+    A main value is, a price after `costs`, and a status after `is`.
+    """
+    words = [token for token in cell.label if not _is_light(token)] or cell.label
+    label = [token for word in words for token in [each for each in claim if _is_label(each, word)][:1]]
+    if not words or len(label) == len(words):
+        return label
+    keys, last = {token.key for token in claim}, cell.label[-1]
+    is_state = len(cell.label) == 1 and last.text.lower() in _STATES and not keys.isdisjoint(("be", "was"))
+    return [] if is_state or (COST in keys and last.key in _PRICES) else None
+
+
+def _is_label(token: Token, word: Token) -> bool:
+    """Whether a token of the claim is a word of the label: the same, or of the same measure (`deep` and `depth`)."""
+    one, other = token.key.partition("+")[0], word.key.partition("+")[0]
+    return matches(token, word) or one == other or lexicon.is_same_measure(one, other)
+
+
+def _is_light(token: Token) -> bool:
+    return token.key.partition("+")[0] in _LIGHT or token.kind == "mark"
+
+
+def _said(claim: Tokens, label: Sequence[Token], cell: Cell) -> tuple[Tokens, Cell] | None:
+    """What a claim without its row says about a cell, and the cell."""
     said = tuple(token for token in claim if token not in label and (token in cell.value or not _is_light(token)))
     if not said or cell.value in _BOOLEANS.values():
         return (said, cell) if cell.value in _BOOLEANS.values() else None
@@ -208,35 +216,6 @@ def _find_in(claim: Tokens, cells: Sequence[Cell]) -> tuple[Tokens, Cell] | None
     has = any(token.key in ("have", "had") for token in claim)
     is_owner = (after and after[0].key == "s") or (before and before[0].key == "of" and not has)
     return None if is_owner else (said, cell)
-
-
-def _is_light(token: Token) -> bool:
-    return token.key.partition("+")[0] in _LIGHT or token.kind == "mark"
-
-
-def _label_in(claim: Tokens, cell: Cell) -> list[Token]:
-    """The claim's words for the label of a cell; empty if it does not have all of them."""
-    words = [token for token in cell.label if not _is_light(token)] or cell.label
-    label = [token for word in words for token in [each for each in claim if _is_label(each, word)][:1]]
-    return label if len(label) == len(words) else []
-
-
-def _is_label(token: Token, word: Token) -> bool:
-    """Whether a token of the claim is a word of the label: the same, or of the same measure (`deep` and `depth`)."""
-    one, other = token.key.partition("+")[0], word.key.partition("+")[0]
-    is_same = matches(token, word) or one == other or lexicon.is_same_measure(one, other)
-    return is_same and (token.key != COST or word.key == COST)
-
-
-def _unlabelled(claim: Tokens, cells: Sequence[Cell]) -> list[Cell]:
-    """The only cell that is meant without its label: a price after `costs`, a main value, a status."""
-    keys = {token.key for token in claim}
-    prices = [cell for cell in cells if cell.label and cell.label[-1].key in _PRICES]
-    prices = [cell for cell in prices if cell.label[0].key in (COST, lexicon.stem("price"))] or prices
-    states = [cell for cell in cells if len(cell.label) == 1 and cell.label[0].text.lower() in _STATES]
-    plain = [cell for cell in cells if not cell.label]
-    groups = (prices if COST in keys else [], plain, states if keys & {"be", "was"} else [])
-    return next((group for group in groups if len(group) == 1), [])
 
 
 def in_currency(cell: Cell, said: Tokens, money: str) -> Tokens:

@@ -82,7 +82,7 @@ def read_grounds(passages: tuple[str, ...], claims: tuple[str, ...] = (), known:
         if not text.rstrip(" \"'”)").endswith("?") and not (before.endswith(";") and is_framed(read(before)))
     ]
     sources = [Source(text, tokens, stated(tokens), split_clauses(tokens) or [tokens]) for text, tokens in texts]
-    rows = [read_row(item, names) for item in items if not isinstance(item, str)]
+    rows = [read_row(*item, names) for item in items if not isinstance(item, str)]
     money = {value.unit for text in (*passages, *known) for value in find_values(text)} & MONEY
     asked = tuple(token for text in known for token in read(text, names))
     return Grounds(sources, rows, asked, next(iter(money)) if len(money) == 1 else "")
