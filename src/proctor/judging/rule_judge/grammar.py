@@ -21,10 +21,8 @@ from proctor.judging.rule_judge.reading import Token, Tokens
 
 _COPULAS = ("be", "was")
 _AND = Token("and", "and", "function")
-_LIMITING = (
-    lexicon.ATTRIBUTIONS | frozenset(map(lexicon.stem, lexicon.ATTRIBUTIONS)) | lexicon.CONDITIONS | {"notonly", ":"}
-)
-"""Words for conditions, alternatives and reported speech: parts of a sentence that has one are not stated."""
+_LIMITING = frozenset(map(lexicon.stem, lexicon.ATTRIBUTIONS)) | lexicon.CONDITIONS | {"notonly", ":"}
+"""Stems for conditions, alternatives and reported speech: parts of a sentence that has one are not stated."""
 _RESTRICTING = ("negation", "modal", "quantifier", "limit", "condition", "relation", "number")
 _PLACING = PREPOSITIONS - {"of", "to", "by", "as", "from", "into", "onto"} | {"before", "after", "without"}
 """Prepositions of a time, a place or a purpose, which may belong to several clauses."""
@@ -121,7 +119,7 @@ def split_clauses(tokens: Tokens) -> list[Tokens]:
     and without its last part if that adds to it.
     """
     joined = _joined_parts(tokens)
-    if len(joined) < 2 or any(key in _LIMITING for token in tokens for key in (token.text.lower(), _stem(token))):
+    if len(joined) < 2 or any(token.key.partition("+")[0] in _LIMITING for token in tokens):
         return []
     head = joined[0][1]
     if is_bare(head[0]):
@@ -131,10 +129,6 @@ def split_clauses(tokens: Tokens) -> list[Tokens]:
     whole = [one for one, other in pairwise([*clauses, ()]) if other[: len(one)] != one]
     places = [sum(token.key in _PLACING for token in clause) for clause in whole]
     return [] if places and places[-1] > min(places) and joined[-1][0] in ("and", "but") else clauses
-
-
-def _stem(token: Token) -> str:
-    return token.key.partition("+")[0]
 
 
 def _joined_parts(tokens: Tokens) -> list[tuple[str, Tokens]]:
@@ -151,7 +145,7 @@ def _joined_parts(tokens: Tokens) -> list[tuple[str, Tokens]]:
 
 
 def _governs_more(head: Tokens) -> bool:
-    """Whether a word in the first clause may govern the next one, too: `guests who book`, `tickets bought here cost`."""
+    """Whether a word in the first clause may govern the next one, too: `guests who book`, `orders placed now are`."""
     verbs = [i for i, token in enumerate(head) if i and is_verb(token)]
     is_relative = any(token.key in ("who", "which", "that", "whose") for token in head)
     is_reduced = len(verbs) > 1 and head[verbs[0]].key.endswith("+ed") and not is_verb(head[verbs[0] - 1])

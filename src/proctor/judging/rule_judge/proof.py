@@ -95,12 +95,12 @@ def judge_claims(claims: Sequence[str], passages: Sequence[str], known: Sequence
     statements = [read(without_courtesy(text) or text, names) for text in claims]
     verdicts: list[Verdict] = []
     for text, tokens in zip(claims, statements, strict=True):
+        found = OPEN
         is_pronoun = bool(tokens) and tokens[0].key in lexicon.PRONOUNS
-        if is_pronoun and verdicts and verdicts[-1].answer != "supported":
-            verdicts.append(OPEN)  # it may mean what the claim before is about
-        else:
+        if not (is_pronoun and verdicts and verdicts[-1].answer != "supported"):  # it may mean what that is about
             found = _judge_pronoun(tokens, grounds) if is_pronoun else OPEN
-            verdicts.append(found if found != OPEN else _judge(text, tokens, grounds))
+            found = _judge(text, tokens, grounds) if found == OPEN else found
+        verdicts.append(found)
     return _in_order(statements, verdicts, grounds.sources)
 
 
@@ -115,17 +115,14 @@ def _in_order(statements: Sequence[Tokens], verdicts: list[Verdict], sources: Se
 def _judge_pronoun(tokens: Tokens, grounds: Grounds) -> Verdict:
     """Judge a claim that starts with a pronoun: it is the subject of the only sentence that has the claim's verb.
 
-    If there is a question, it must be able to mean that sentence. Without one, there must be no other sentence.
+    There must be a question that can mean that sentence: it has a pronoun, or none but words of that sentence.
     """
     verb = next((token for token in tokens[1:] if token.kind == "word" or token.key == lexicon.COST), tokens[0])
-    meant = [each for each in grounds.sources if not grounds.asked or any(map(partial(matches, verb), each.tokens))]
+    meant = [each for each in grounds.sources if any(map(partial(matches, verb), each.tokens))]
     words, named = _named_words(grounds.asked, meant[0].tokens) if len(meant) == 1 else ([], [])
-    if len(meant) != 1 or not (named == words or any(token.key in lexicon.PRONOUNS for token in grounds.asked)):
-        return OPEN
-    subjects = {way for way in map(subject, meant[0].statements) if way and way[0].key not in lexicon.PRONOUNS}
-    ways = sorted((way for way in subjects if all(token.kind != "limit" for token in way)), key=str)  # not `almost`
-    found = [each for way in ways if (each := _judge_tokens((*way, *tokens[1:]), grounds)) != OPEN]
-    return found[0] if len({each.answer for each in found}) == 1 else OPEN
+    is_clear = named == words != [] or any(token.key in lexicon.PRONOUNS for token in grounds.asked)
+    way = subject(meant[0].tokens) if len(meant) == 1 and is_clear else ()
+    return _judge_tokens((*way, *tokens[1:]), grounds) if way else OPEN
 
 
 def _judge(text: str, tokens: Tokens, grounds: Grounds) -> Verdict:
@@ -151,16 +148,13 @@ def _fits_reply(text: str, tokens: Tokens, asked: Tokens) -> bool:
     words, named = _named_words(asked, tokens)
     is_same = len({sum(token.kind == "negation" for token in each) % 2 for each in (tokens, asked)}) == 1
     is_yes = bool(_YES.match(text))
-    if named == words != []:
-        return is_same == is_yes
-    return 2 * len(named) >= len(words) and (is_same or not is_yes)
+    return 2 * len(named) >= len(words) and (is_same == is_yes or (not is_yes and named != words))
 
 
 def _named_words(asked: Tokens, tokens: Tokens) -> tuple[list[Token], list[Token]]:
-    """The content words of a question, and those that the tokens have; of a name, a part is enough."""
+    """The content words of a question, and those that the tokens have."""
     words = [token for token in asked if token.kind in ("word", "name", "id", "number", "date")]
-    parts = {part for token in tokens if token.kind == "name" for part in token.key.split()}
-    return words, [word for word in words if any(map(partial(matches, word), tokens)) or {*word.key.split()} <= parts]
+    return words, [word for word in words if any(map(partial(matches, word), tokens))]
 
 
 _YES = re.compile(r"\W*(?:yes|yeah|yep|sure|of course|certainly|absolutely)\b", re.IGNORECASE)
