@@ -5,13 +5,13 @@ the end, and a passive becomes an active. Claims and sentences of the passages a
 that two that mean the same have one in common.
 
 Leaving out whatever stands between commas would be wrong: most of it may be a condition, a place or a time for which
-alone the rest is true. Only other clauses and the time of a past event are left out. Where a word limits the sentence
+alone the rest is true. Only other clauses are left out. Where a word limits the sentence
 (if, or, according to) or may govern several clauses (`in winter, …`, `guests who …`, `ordered to …`), nothing is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise, takewhile
 
@@ -23,7 +23,6 @@ _COPULAS = ("be", "was")
 _AND = Token("and", "and", "function")
 _LIMITING = frozenset(map(lexicon.stem, lexicon.ATTRIBUTIONS)) | lexicon.CONDITIONS | {"notonly", ":"}
 """Stems for conditions, alternatives and reported speech: parts of a sentence that has one are not stated."""
-_RESTRICTING = ("negation", "modal", "quantifier", "limit", "condition", "relation", "number")
 _PLACING = PREPOSITIONS - {"of", "to", "by", "as", "from", "into", "onto"} | {"before", "after", "without"}
 """Prepositions of a time, a place or a purpose, which may belong to several clauses."""
 
@@ -62,26 +61,11 @@ def is_framed(tokens: Tokens) -> bool:
     return bool(tokens) and (tokens[0].key in PREPOSITIONS or tokens[0].kind in ("date", "condition", "relation"))
 
 
-def is_past_event(tokens: Tokens) -> bool:
-    """Whether the sentence says that something happened once, without an amount: `the road was closed on Monday`."""
-    verbs = [token for token in tokens if is_verb(token)]
-    is_past = bool(verbs) and (verbs[0].key == "was" or (len(verbs) == 1 and verbs[0].key.endswith("+ed")))
-    return is_past and not any(token.kind in _RESTRICTING or token.key == "be" for token in tokens)
-
-
 def stated(tokens: Tokens) -> list[Tokens]:
-    """Everything that a sentence states: its forms, and those of its clauses, also without the time of a past event."""
+    """Everything that a sentence states: its forms, and those of its clauses."""
     is_whole = is_framed(tokens) and tokens[0].key not in lexicon.SPLITTERS  # but `because A, B` states A and B
     clauses = [] if is_whole else split_clauses(tokens)
-    found = [form for text in (tokens, *clauses) for form in forms(text)]
-    return list(dict.fromkeys(each for form in found for each in (form, *_without_time(form))))
-
-
-def _without_time(tokens: Tokens) -> Iterator[Tokens]:
-    """`The road was closed on Monday` states that it was closed; `the road is closed on Mondays` does not say it is."""
-    for place, (one, other) in enumerate(pairwise(tokens) if is_past_event(tokens) else ()):
-        if one.key == "at" and other.kind in ("date", "clock"):
-            yield tokens[:place] + tokens[place + 2 :]
+    return list(dict.fromkeys(form for text in (tokens, *clauses) for form in forms(text)))
 
 
 def forms(tokens: Tokens) -> list[Tokens]:

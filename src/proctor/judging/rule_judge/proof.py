@@ -15,20 +15,9 @@ from functools import lru_cache, partial
 from itertools import pairwise
 from typing import Literal
 
-from proctor.judging.rule_judge import lexicon
-from proctor.judging.rule_judge.cells import Row, find_cell, in_currency, read_row, split_passage
+from proctor.judging.rule_judge import cells, grammar, lexicon
 from proctor.judging.rule_judge.claims import split_statements, without_courtesy
 from proctor.judging.rule_judge.comparison import difference
-from proctor.judging.rule_judge.grammar import (
-    forms,
-    is_bare,
-    is_framed,
-    is_past_event,
-    split_clauses,
-    stated,
-    subject,
-    without_marks,
-)
 from proctor.judging.rule_judge.reading import Token, Tokens, matches, names_in, read
 from proctor.judging.rule_judge.values import MONEY, find_values
 
@@ -48,14 +37,12 @@ OPEN = Verdict("cannot tell", "no rule proves or refutes it from the passages")
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One sentence of the passages."""
+    """One sentence of the passages: what it states, in each way to write it, and its clauses, or itself as the only one."""
 
     text: str
     tokens: Tokens
     statements: Sequence[Tokens]
-    """What it states, in each way to write it."""
     clauses: Sequence[Tokens]
-    """Its clauses, or itself if it has only one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +50,7 @@ class Grounds:
     """What claims are judged by: the sentences and the data of the passages, and what the user said."""
 
     sources: Sequence[Source]
-    rows: Sequence[Row]
+    rows: Sequence[cells.Row]
     asked: Tokens
     money: str
     """The only currency in the passages and the user's words; else empty."""
@@ -73,19 +60,19 @@ class Grounds:
 def read_grounds(passages: tuple[str, ...], claims: tuple[str, ...] = (), known: tuple[str, ...] = ()) -> Grounds:
     """The passages and the user's words as tokens. The claims tell which words are names."""
     names = names_in([*passages, *claims])
-    items = [item for passage in passages for item in split_passage(passage)]
+    items = [item for passage in passages for item in cells.split_passage(passage)]
     prose = [statement for item in items if isinstance(item, str) for statement in split_statements(item)]
-    # What follows a semicolon may hold only in the case that is named before it: `In winter, …; …`.
-    texts = [
-        (text, read(text, names))
-        for before, text in pairwise(["", *prose])
-        if not text.rstrip(" \"'”)").endswith("?") and not (before.endswith(";") and is_framed(read(before)))
-    ]
-    sources = [Source(text, tokens, stated(tokens), split_clauses(tokens) or [tokens]) for text, tokens in texts]
-    rows = [read_row(*item, names) for item in items if not isinstance(item, str)]
+    sources: list[Source] = []
+    for before, text in pairwise(["", *prose]):
+        tokens = read(text, names)
+        # What follows a semicolon may hold only in the case that is named before it: `In winter, …; …`.
+        is_governed = before.endswith(";") and grammar.is_framed(read(before))
+        if not is_governed and not text.rstrip(" \"'”)").endswith("?"):
+            sources.append(Source(text, tokens, grammar.stated(tokens), grammar.split_clauses(tokens) or [tokens]))
+    rows = [cells.read_row(*item, names) for item in items if not isinstance(item, str)]
     money = {value.unit for text in (*passages, *known) for value in find_values(text)} & MONEY
     asked = tuple(token for text in known for token in read(text, names))
-    return Grounds(sources, rows, asked, next(iter(money)) if len(money) == 1 else "")
+    return Grounds(sources, rows, asked, money.pop() if len(money) == 1 else "")
 
 
 def judge_claims(claims: Sequence[str], passages: Sequence[str], known: Sequence[str] = ()) -> list[Verdict]:
@@ -101,13 +88,9 @@ def judge_claims(claims: Sequence[str], passages: Sequence[str], known: Sequence
             found = _judge_pronoun(tokens, grounds) if is_pronoun else OPEN
             found = _judge(text, tokens, grounds) if found == OPEN else found
         verdicts.append(found)
-    return _in_order(statements, verdicts, grounds.sources)
-
-
-def _in_order(statements: Sequence[Tokens], verdicts: list[Verdict], sources: Sequence[Source]) -> list[Verdict]:
-    """The verdicts, left open if the steps of an instruction stand in another order than in the passages."""
-    steps = [i for i, tokens in enumerate(statements) if tokens and is_bare(tokens[0])]
-    texts = [source.text for source in sources]
+    # Steps in another order than in the passages are left open.
+    steps = [i for i, tokens in enumerate(statements) if tokens and grammar.is_bare(tokens[0])]
+    texts = [source.text for source in grounds.sources]
     places = [texts.index(verdicts[i].quote) for i in steps if verdicts[i].quote in texts]
     return verdicts if places == sorted(places) else [OPEN if i in steps else v for i, v in enumerate(verdicts)]
 
@@ -121,8 +104,8 @@ def _judge_pronoun(tokens: Tokens, grounds: Grounds) -> Verdict:
     meant = [each for each in grounds.sources if any(map(partial(matches, verb), each.tokens))]
     words, named = _named_words(grounds.asked, meant[0].tokens) if len(meant) == 1 else ([], [])
     is_clear = named == words != [] or any(token.key in lexicon.PRONOUNS for token in grounds.asked)
-    way = subject(meant[0].tokens) if len(meant) == 1 and is_clear else ()
-    return _judge_tokens((*way, *tokens[1:]), grounds) if way else OPEN
+    subject = grammar.subject(meant[0].tokens) if len(meant) == 1 and is_clear else ()
+    return _judge_tokens((*subject, *tokens[1:]), grounds) if subject else OPEN
 
 
 def _judge(text: str, tokens: Tokens, grounds: Grounds) -> Verdict:
@@ -130,15 +113,14 @@ def _judge(text: str, tokens: Tokens, grounds: Grounds) -> Verdict:
         return Verdict("cannot tell", "the yes or no may be about something else")
     bare = _bare(_FOREIGN_REPLY.sub("", text))
     if copy := next((source.text for source in grounds.sources if _bare(source.text) == bare), None):
-        return _proven_by(copy)
+        return _verdict("", copy)
     if not lexicon.is_english(text):
         return Verdict("cannot tell", "the rules are for English")
     whole = _judge_tokens(tokens, grounds)
-    is_linked = any(token.text.lower() in lexicon.LINKS for token in tokens)
-    if whole != OPEN or is_linked:
+    if whole != OPEN or any(token.text.lower() in lexicon.LINKS for token in tokens):
         return whole
     # One wrong clause makes a claim wrong, and all must be proven.
-    found = [_judge_tokens(clause, grounds) for clause in split_clauses(tokens)]
+    found = [_judge_tokens(clause, grounds) for clause in grammar.split_clauses(tokens)]
     wrong = next((each for each in found if each.answer == "contradicted"), None)
     return wrong or (found[-1] if found and all(each.answer == "supported" for each in found) else OPEN)
 
@@ -159,7 +141,6 @@ def _named_words(asked: Tokens, tokens: Tokens) -> tuple[list[Token], list[Token
 
 _YES = re.compile(r"\W*(?:yes|yeah|yep|sure|of course|certainly|absolutely)\b", re.IGNORECASE)
 _REPLY = re.compile(rf"{_YES.pattern}|\W*(?:no|unfortunately not|i'm afraid not|sadly not)\s?[,.!:;]", re.IGNORECASE)
-
 _FOREIGN_REPLY = re.compile(r"^\W*(?:oui|non|no|si|sí|sì|ja|nein|nee|não|sim)\s?[,.!:;]\s*", re.IGNORECASE)
 
 
@@ -168,45 +149,38 @@ def _bare(text: str) -> str:
     return " ".join(text.casefold().split()).strip(" .!?;,\"'“”*")
 
 
+def _verdict(reason: str | None, quote: str) -> Verdict:
+    """The verdict on a claim that contradicts the quote for this reason; with an empty one, it says the same."""
+    if reason is None:
+        return OPEN
+    if reason:
+        return Verdict("contradicted", f"{reason}; the passages say “{quote}”", quote)
+    return Verdict("supported", f"the passages say “{quote}”", quote)
+
+
 def _judge_tokens(tokens: Tokens, grounds: Grounds) -> Verdict:
     """Any sentence that proves the claim decides; otherwise any that refutes it; otherwise the data."""
     found = [
-        _compare(claim, statement, source, grounds.sources)
+        _verdict(_difference(claim, statement, source, grounds.sources), source.text)
         for source in grounds.sources
         for statement in source.statements
-        for claim in forms(tokens)
+        for claim in grammar.forms(tokens)
     ]
     ranked = [each for answer in ("supported", "contradicted") for each in found if each.answer == answer]
     return ranked[0] if ranked else _judge_data(tokens, grounds)
 
 
-def _proven_by(quote: str) -> Verdict:
-    return Verdict("supported", f"the passages say “{quote}”", quote)
-
-
-def _refuted_by(quote: str, reason: str) -> Verdict:
-    return Verdict("contradicted", f"{reason}; the passages say “{quote}”", quote)
-
-
-def _compare(claim: Tokens, statement: Tokens, source: Source, sources: Sequence[Source]) -> Verdict:
-    """Compare a claim with one statement of a source."""
+def _difference(claim: Tokens, statement: Tokens, source: Source, sources: Sequence[Source]) -> str | None:
+    """Why a claim contradicts one statement of a source; `None` also if the passages may say it elsewhere."""
     reason = difference(claim, statement)
-    if reason is None:
-        return OPEN
-    if not reason:
-        # What happened on 3 May happened in May; what is closed on 3 May is not closed in May.
-        is_exact = all(
-            ours.kind != "date" or ours.key == theirs.key for ours, theirs in zip(claim, statement, strict=True)
-        )
-        return _proven_by(source.text) if is_exact or is_past_event(statement) else OPEN
-    changed = [ours for ours, theirs in zip(claim, statement, strict=False) if not matches(ours, theirs)]
-    if len(claim) == len(statement) and len(changed) == 1:
-        ours = changed[0]
-        # Holland may be the Netherlands, unless the passages have both.
-        is_clear = ours.kind != "name" or any(matches(ours, token) for each in sources for token in each.tokens)
-        if not is_clear or _is_elsewhere(ours, claim, source, sources):
-            return OPEN
-    return _refuted_by(source.text, reason)
+    changed = [ours for ours, theirs in zip(claim, statement, strict=False) if ours.key != theirs.key]
+    if reason == "" and any(token.kind == "date" for token in changed):
+        return None  # what is closed on 3 May is not closed in May
+    if not reason or len(claim) != len(statement) or len(changed) != 1:
+        return reason
+    # Holland may be the Netherlands, unless the passages have both.
+    is_new_name = changed[0].kind == "name" and not any(matches(changed[0], each) for s in sources for each in s.tokens)
+    return None if is_new_name or _is_elsewhere(changed[0], claim, source, sources) else reason
 
 
 def _is_elsewhere(token: Token, claim: Tokens, source: Source, sources: Sequence[Source]) -> bool:
@@ -226,13 +200,13 @@ def _is_elsewhere(token: Token, claim: Tokens, source: Source, sources: Sequence
 
 def _judge_data(tokens: Tokens, grounds: Grounds) -> Verdict:
     """Judge a claim by the cell that it is about, also without what it repeats from the question: `… for a loan`."""
-    claim = without_marks(tokens)
+    claim = grammar.without_marks(tokens)
     place = next((index for index, token in enumerate(claim) if token.key == "for"), len(claim))
     is_echo = all(any(matches(token, each) for each in grounds.asked) for token in claim[place:] if token.is_content)
     for text in (claim, claim[:place]) if is_echo else (claim,):
-        if found := find_cell(text, grounds.rows, grounds.asked):
+        if found := cells.find_cell(text, grounds.rows, grounds.asked):
             said, cell = found
-            reason = difference(said, in_currency(cell, said, grounds.money))
-            if reason is not None:
-                return _refuted_by(cell.quote, reason) if reason else _proven_by(cell.quote)
+            verdict = _verdict(difference(said, cells.in_currency(cell, said, grounds.money)), cell.quote)
+            if verdict != OPEN:
+                return verdict
     return OPEN
