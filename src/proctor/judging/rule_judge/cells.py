@@ -20,23 +20,16 @@ from proctor.judging.rule_judge import lexicon
 from proctor.judging.rule_judge.claims import PAIR, split_statements
 from proctor.judging.rule_judge.lexicon import COST, UNITS
 from proctor.judging.rule_judge.reading import Token, Tokens, matches, read
-from proctor.judging.rule_judge.values import MONEY, SIGNS, find_values
+from proctor.judging.rule_judge.values import MONEY, find_values
 
 _NAMING = re.compile(
     r"(?:^|_)(?:id|name|title|number|order|city|user|customer|product|item|sku|code|service|kind|type)$", re.I
 )
 """Keys whose value names an object."""
-_PRICES = frozenset(map(lexicon.stem, "payment price cost total amount fee".split()))
-"""Labels that `costs` stands for."""
-_AMOUNTS = _PRICES | frozenset(map(lexicon.stem, "value interest income salary balance revenue budget".split()))
-"""Labels of amounts, whose currency may be elsewhere."""
-_STATES = frozenset("status state condition availability stage".split())
-"""Labels that a sentence leaves out: `the order is delayed` gives its status."""
-_LIGHT = frozenset(
-    """be was have had of in at on for you its their there s it they currently now cost tak last weigh measur amount com
-    equal reach stand produc need get includ contain""".split()
+_LIGHT, _PRICES, _AMOUNTS, _STATES = (
+    lexicon.KINDS[name] | frozenset(map(lexicon.stem, lexicon.KINDS[name]))
+    for name in ("light", "prices", "amounts", "states")
 )
-"""Keys of words that add nothing to a row, a label and a value."""
 _BOOLEANS = {"true": (), "yes": (), "false": read("not"), "no": read("not")}
 _MAX_NESTING = 20
 
@@ -144,7 +137,7 @@ def read_row(ways: Sequence[str], fields: Sequence[tuple[str, str]], names: froz
 def _read_cell(label: str, value: str, names: frozenset[str]) -> Cell:
     """A cell; a number has the unit and the period of its label: `depth_m`, `Weight (kg)`, `minutes`, `Price/month`."""
     *words, last = re.findall(r"[^\W\d_]+|\d+|[€$£%]", _words(label)) or [""]
-    is_unit = last in SIGNS or (last in UNITS and words[-1:] != ["per"] and (words or last != "min"))
+    is_unit = last in UNITS and words[-1:] != ["per"] and (words or last != "min")
     noun, _, period = " ".join(words if is_unit else [*words, last]).partition(" per ")
     is_number = re.fullmatch(r"[-−]?\d+(?:[.,]\d+)*", value.strip())
     text = f"{value} {last}" if is_unit and is_number else value
@@ -192,7 +185,7 @@ def _label_in(claim: Tokens, cell: Cell) -> list[Token] | None:
     if not words or len(label) == len(words):
         return label
     keys, last = {token.key for token in claim}, cell.label[-1]
-    is_state = len(cell.label) == 1 and last.text.lower() in _STATES and not keys.isdisjoint(("be", "was"))
+    is_state = len(cell.label) == 1 and last.key in _STATES and not keys.isdisjoint(("be", "was"))
     return [] if is_state or (COST in keys and last.key in _PRICES) else None
 
 

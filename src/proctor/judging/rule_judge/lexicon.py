@@ -11,15 +11,15 @@ from functools import lru_cache
 from importlib import resources
 
 _TABLES = tomllib.loads(resources.files(__package__).joinpath("words.toml").read_text(encoding="utf-8"))
-_KINDS = {name: frozenset(words.split()) for name, words in _TABLES["kinds"].items()}
+KINDS = {name: frozenset(words.split()) for name, words in _TABLES["kinds"].items()}
 _GROUPS = {name: [group.split() for group in table.split("|")] for name, table in _TABLES["groups"].items()}
 
-ARTICLES, HARMLESS, NEGATIONS, PRONOUNS = (_KINDS[name] for name in ("articles", "harmless", "negations", "pronouns"))
-PREPOSITIONS, CONDITIONS, RELATIONS = (_KINDS[name] for name in ("prepositions", "conditions", "relations"))
-ATTRIBUTIONS, SPLITTERS, LINKS = (_KINDS[name] for name in ("attributions", "splitters", "links"))
-LIMITS, PERIODS, SYMMETRIC = (_KINDS[name] for name in ("limits", "periods", "symmetric"))
-ABBREVIATIONS = _KINDS["abbreviations"]
-FUNCTION_WORDS = ARTICLES | HARMLESS | NEGATIONS | PRONOUNS | PREPOSITIONS | CONDITIONS | RELATIONS | _KINDS["function"]
+ARTICLES, HARMLESS, NEGATIONS, PRONOUNS = (KINDS[name] for name in ("articles", "harmless", "negations", "pronouns"))
+PREPOSITIONS, CONDITIONS, RELATIONS = (KINDS[name] for name in ("prepositions", "conditions", "relations"))
+ATTRIBUTIONS, SPLITTERS, LINKS = (KINDS[name] for name in ("attributions", "splitters", "links"))
+LIMITS, PERIODS, SYMMETRIC = (KINDS[name] for name in ("limits", "periods", "symmetric"))
+ABBREVIATIONS = KINDS["abbreviations"]
+FUNCTION_WORDS = ARTICLES | HARMLESS | NEGATIONS | PRONOUNS | PREPOSITIONS | CONDITIONS | RELATIONS | KINDS["function"]
 """Words without content."""
 MODALS: dict[str, int] = _TABLES["ranks"]["modals"]
 QUANTIFIERS: dict[str, int] = _TABLES["ranks"]["quantifiers"]
@@ -38,6 +38,10 @@ UNITS = {
     for plural in ("", "s")
 }
 """Each way to write a unit, with its dimension and its size in the base unit."""
+MONEY = KINDS["money"]
+MONTHS, WEEKDAYS = (_TABLES["kinds"][name].split() for name in ("months", "weekdays"))
+SPELLED: dict[str, int] = _TABLES["ranks"]["numbers"]
+SCALES: dict[str, float] = _TABLES["ranks"]["scales"]
 COURTESIES: dict[str, list[str]] = _TABLES["courtesies"]
 """Patterns of what claims nothing: greetings, offers, remarks, statements about the speaker, refusals."""
 _IRREGULAR: dict[str, str] = {form: group[0] for group in _GROUPS["irregular"] for form in group[1:]}
@@ -89,7 +93,7 @@ def _canonical(base: str) -> str:
 
 COST = stem("cost")
 """The key of `costs`, and of `is` before an amount of money."""
-VERBS, CUSTOMER_VERBS, TIMES = (frozenset(map(stem, _KINDS[name])) for name in ("verbs", "customer_verbs", "times"))
+VERBS = frozenset(map(stem, KINDS["verbs"]))
 _FORMS = [{*group, *map(verb_key, group)} for group in ALTERNATIVES]
 _EXCLUSIVE = frozenset((one, other) for group in _FORMS for one in group for other in group if one != other)
 
@@ -112,5 +116,5 @@ def is_same_measure(one: str, other: str) -> bool:
 def is_english(text: str) -> bool:
     """Whether a text can be English: not if words of other languages or with accents outnumber the English ones."""
     words = re.findall(r"[^\W\d_]+", text.lower())
-    foreign = sum(word in _KINDS["foreign"] or not word.isascii() for word in words)
-    return not foreign or sum(word in _KINDS["english"] for word in words) > foreign
+    foreign = sum(word in KINDS["foreign"] or not word.isascii() for word in words)
+    return not foreign or sum(word in KINDS["english"] for word in words) > foreign

@@ -37,7 +37,7 @@ OPEN = Verdict("cannot tell", "no rule proves or refutes it from the passages")
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One sentence of the passages: what it states, in each way to write it, and its clauses, or itself as the only one."""
+    """One sentence of the passages, what it states in each way to write it, and its clauses (or itself)."""
 
     text: str
     tokens: Tokens

@@ -16,7 +16,7 @@ from itertools import groupby
 from typing import Any, Literal
 
 from proctor.judging.rule_judge import lexicon
-from proctor.judging.rule_judge.values import MONEY, SPELLED, Value, conflicts, find_values, same_value
+from proctor.judging.rule_judge.values import MONEY, Value, conflicts, find_values, same_value
 
 TokenKind = Literal[
     "word", "name", "number", "date", "clock", "id", "negation", "modal", "quantifier", "limit", "condition",
@@ -77,7 +77,7 @@ def fold(text: str) -> str:
     return "".join(character for character in text if not unicodedata.combining(character))
 
 
-_COUNTED = rf"(\b(?:\d[\d.,]*|{'|'.join(SPELLED)})(?:\s[^\W\d_]+){{0,3}}?)"
+_COUNTED = rf"(\b(?:\d[\d.,]*|{'|'.join(lexicon.SPELLED)})(?:\s[^\W\d_]+){{0,3}}?)"
 _SPELLINGS = (
     (r"^\W*(?:yes|yeah|yep)\b[\s,.!:;-]+(?:(?:and|but|so)\s)?", ""),
     (r"^\W*(?:no|not yet|unfortunately not|sadly not|i'm afraid not|well|correct|right|exactly)\s?[,.!:;-]+\s*", ""),

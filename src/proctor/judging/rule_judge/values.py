@@ -13,39 +13,27 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from proctor.judging.rule_judge.lexicon import UNITS
+from proctor.judging.rule_judge.lexicon import MONEY, MONTHS, SCALES, SPELLED, UNITS, WEEKDAYS
 
-Kind = Literal["number", "date", "clock", "id"]
-
-SIGNS = {"$": "usd", "€": "eur", "£": "gbp", "¥": "jpy", "₹": "inr", "%": "percent", "fr.": "chf", "sfr.": "chf"}
-MONEY = frozenset("usd eur gbp jpy inr chf sek nok dkk pln czk cad aud cny".split())
-_SCALES = {"thousand": 1e3, "k": 1e3, "million": 1e6, "mn": 1e6, "billion": 1e9, "bn": 1e9, "trillion": 1e12}
-_MONTHS = "january february march april may june july august september october november december".split()
-_WEEKDAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
-_ONES = """zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen
-seventeen eighteen nineteen""".split()
-_TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
-SPELLED = {word: value for value, word in enumerate(_ONES)} | {word: 10 * n for n, word in enumerate(_TENS, start=2)}
+__all__ = ["MONEY", "Value", "conflicts", "find_values", "same_value"]
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
     """A typed value in a text."""
 
-    kind: Kind
+    kind: Literal["number", "date", "clock", "id"]
     text: str
     start: int
     end: int
     amount: float = 0.0
     """Of a number: in `unit`. Of a time of day: minutes since midnight."""
     unit: str = ""
-    """The dimension of a number (`time`, `usd`, `percent`), `ordinal`, or empty."""
+    """The dimension of a number (`time`, `usd`, `percent`), `ordinal`, or empty. Of a time of day: whether its half is known."""
     size: float = 1.0
     """The size of the unit in the base unit of its dimension."""
     parts: tuple[int | None, ...] = ()
     """Of a date: year, month, day, weekday, as far as the text has them."""
-    is_half_open: bool = False
-    """Whether a time of day may be in either half of the day: `9:15`."""
 
     @property
     def base(self) -> float:
@@ -54,14 +42,13 @@ class Value:
 
 def same_value(claim: Value, source: Value) -> bool:
     """Whether the claim's value follows from the source's: it may be less exact (May 2024 for 3 May 2024)."""
-    if claim.kind != source.kind or claim.unit != source.unit:
+    if claim.kind != source.kind or (claim.kind == "number" and claim.unit != source.unit):
         return False
     if claim.kind == "id":
         return claim.text.casefold() == source.text.casefold()
     if claim.kind == "date":
         return all(ours in (None, theirs) for ours, theirs in zip(claim.parts, source.parts, strict=True))
-    is_open = claim.is_half_open or (source.is_half_open and claim.amount < 720)
-    return math.isclose(claim.base, source.base) or (is_open and claim.amount % 720 == source.amount % 720)
+    return math.isclose(claim.base, source.base)
 
 
 def conflicts(claim: Value, source: Value) -> bool:
@@ -70,6 +57,8 @@ def conflicts(claim: Value, source: Value) -> bool:
         return False
     if claim.kind == "date":
         return any(a != b for a, b in zip(claim.parts, source.parts, strict=True) if None not in (a, b))
+    if claim.kind == "clock":
+        return claim.amount % 720 != source.amount % 720 or claim.unit == source.unit
     if claim.unit != source.unit:
         is_money = {claim.unit, source.unit} <= MONEY
         return bool(claim.unit and source.unit) and (claim.amount == source.amount or is_money)
@@ -83,7 +72,7 @@ def conflicts(claim: Value, source: Value) -> bool:
 _VERSION = r"(?<![\w.])(?:v\d+(?:\.\d+)+|\d+(?:\.\d+){2,})(?:-\w+)?(?!\w)"
 _CODE = r"(?<![\w.])\d+-[A-Z]{1,3}\b|(?<![\w-])[A-Za-z]\w*(?:[-_/]\w+)*"
 _ID = re.compile(rf"https?://\S+[\w/]|[\w.+-]+@[\w-]+\.[\w.]+\w|{_VERSION}|{_CODE}")
-_MONTH = "|".join(["sept?(?:ember)?", *(f"{m[:3]}(?:{m[3:]})?" for m in _MONTHS if m != "september")])
+_MONTH = "|".join(["sept?(?:ember)?", *(f"{m[:3]}(?:{m[3:]})?" for m in MONTHS if m != "september")])
 _DAY = r"\d{1,2}(?:st|nd|rd|th)?(?!\d)"
 _YEAR = r"(?:1\d|20|21)\d\d(?![\d,.]\d|[\w-]|\s(?:percent|euros?|dollars?|people|homes|items))"
 _DATE = re.compile(
@@ -91,8 +80,8 @@ _DATE = re.compile(
     rf"|\b(?P<m2>{_MONTH})\b\.?\s{{1,3}}(?P<d2>{_DAY})(?:\s?,?\s{{0,3}}(?P<y2>\d{{4}})(?!\d))?"
     rf"|(?<![\w.])(?P<d3>{_DAY})\s{{1,3}}(?:of\s)?(?P<m3>{_MONTH})\b\.?(?:\s?,?\s{{0,3}}(?P<y3>\d{{4}})(?!\d))?"
     rf"|\b(?P<m4>{_MONTH})\b\.?\s?,?\s{{1,3}}(?:of\s)?(?P<y4>\d{{4}})(?!\d)"
-    rf"|(?<![\w'])(?P<m5>{'|'.join({*_MONTHS} - {'may', 'march'})}|(?-i:May|March))(?![\w'])"
-    rf"|\b(?P<w6>{'|'.join(_WEEKDAYS)})s?\b"
+    rf"|(?<![\w'])(?P<m5>{'|'.join({*MONTHS} - {'may', 'march'})}|(?-i:May|March))(?![\w'])"
+    rf"|\b(?P<w6>{'|'.join(WEEKDAYS)})s?\b"
     rf"|(?:\b(?:in|since|until|during|between|from|by|before|after)\s|\()(?P<y7>{_YEAR})",
     re.IGNORECASE,
 )
@@ -102,13 +91,15 @@ _CLOCK = re.compile(
     r"|\s?(?P<half2>[ap])\.?m\b\.?)",
     re.IGNORECASE,
 )
-_WORD = "|".join(sorted([*SPELLED, "hundred", *_SCALES], key=len, reverse=True))
+_SPELLED = "|".join(sorted(SPELLED, key=len, reverse=True))
 _NUMBER = re.compile(
-    r"(?<![\w.])(?:(?<![\w)])(?P<minus>[-−]))?(?P<code>(?:EUR|USD|GBP|CHF|JPY|INR|SEK|NOK|DKK|PLN|CZK|CAD|AUD|CNY|S?Fr\.)\s|[$€£¥₹]\s?)?(?:"
-    r"(?P<digits>\d{1,3}(?:[,\u202f\u2009' ](?=\d{3}(?!\d))\d{3}){1,6}(?:\.\d+)?|\d+(?:\.\d+)?)(?!\d)(?!\.\d)"
-    rf"(?P<rank>(?:st|nd|rd|th)\b)?|(?<![\w'-])(?P<words>(?:{_WORD})(?:[ -](?:and )?(?:{_WORD}))*)(?![\w']))"
-    rf"(?:[\s-]?(?P<scale>{'|'.join(_SCALES)})\b)?(?(code)|(?:\s?(?:°|degrees?)\s?(?P<degree>celsius|fahrenheit|[CF])\b"
-    rf"|\s?(?P<sign>[%€£$¥₹])|[\s-]?(?P<unit>{'|'.join(sorted(UNITS, key=len, reverse=True))})(?!\w))?)",
+    r"(?<![\w.])(?:(?<![\w)])(?P<minus>[-−]))?"
+    r"(?P<code>(?:EUR|USD|GBP|CHF|JPY|INR|SEK|NOK|DKK|PLN|CZK|CAD|AUD|CNY|S?Fr\.)\s|[$€£¥₹]\s?)?"
+    r"(?:(?P<digits>\d{1,3}(?:[,\u202f\u2009' ](?=\d{3}(?!\d))\d{3}){1,6}(?:\.\d+)?|\d+(?:\.\d+)?)(?!\d)(?!\.\d)"
+    rf"(?P<rank>(?:st|nd|rd|th)\b)?|(?<![\w'-])(?P<words>(?:{_SPELLED})(?:-(?:{_SPELLED}))?)(?![\w']))"
+    rf"(?P<scales>(?:[\s-]?(?:{'|'.join(SCALES)})\b)*)"
+    r"(?(code)|(?:\s?(?:°|degrees?)\s?(?P<degree>celsius|fahrenheit|[CF])\b|\s?(?P<sign>[%€£$¥₹])"
+    rf"|[\s-]?(?P<unit>{'|'.join(sorted(map(re.escape, UNITS), key=len, reverse=True))})(?!\w))?)",
     re.IGNORECASE,
 )
 
@@ -136,9 +127,9 @@ def _dates(text: str) -> Iterator[Value]:
         fields = {name[0]: word.lower() for name, word in match.groupdict().items() if word is not None}
         year, day = (int(re.sub(r"\D", "", fields[name])) if name in fields else None for name in "yd")
         name = fields.get("m", "")
-        month = next((number for number, full in enumerate(_MONTHS, 1) if full[:3] == name[:3]), None)
+        month = next((number for number, full in enumerate(MONTHS, 1) if full[:3] == name[:3]), None)
         month = int(name) if name.isdigit() else month
-        weekday = _WEEKDAYS.index(fields["w"]) if "w" in fields else None
+        weekday = WEEKDAYS.index(fields["w"]) if "w" in fields else None
         start = match.start("y7") if match["y7"] else match.start()
         if 1 <= (month or 1) <= 12 and 1 <= (day or 1) <= 31:
             yield Value("date", text[start : match.end()], start, match.end(), parts=(year, month, day, weekday))
@@ -148,31 +139,20 @@ def _clocks(text: str) -> Iterator[Value]:
     for match in _CLOCK.finditer(text):
         half = (match["half"] or match["half2"] or "").lower()
         hour, minute = int(match["hour"]), int(match["minute"] or 0)
-        is_half_open = not half and hour <= 12 and not match[0].startswith("0")
+        unit = "half of the day unknown" if not half and hour <= 12 and not match[0].startswith("0") else ""
         hour = hour % 12 + (12 if half == "p" else 0) if half else hour
         if hour <= 24 and minute <= 59:
-            yield Value("clock", match[0], *match.span(), amount=hour % 24 * 60.0 + minute, is_half_open=is_half_open)
+            yield Value("clock", match[0], *match.span(), hour % 24 * 60.0 + minute, unit)
 
 
 def _numbers(text: str) -> Iterator[Value]:
     for match in _NUMBER.finditer(text):
-        read = {name: (word or "").strip().lower() for name, word in match.groupdict().items()}
-        code = read["code"] or read["sign"]
-        amount = float(re.sub(r"[,\u202f\u2009' ]", "", read["digits"])) if read["digits"] else _spelled(read["words"])
-        amount *= _SCALES.get(read["scale"], 1.0) * (-1 if read["minus"] else 1)
-        unit, size = UNITS.get(read["unit"], (SIGNS.get(code, code), 1.0))
-        unit = {"c": "celsius", "f": "fahrenheit"}.get(read["degree"][:1]) or ("ordinal" if read["rank"] else unit)
-        yield Value("number", match[0].strip(), *match.span(), amount=amount, unit=unit, size=size)
-
-
-def _spelled(words: str) -> float:
-    total = current = 0.0
-    for word in re.split(r"[ -]+", words):
-        if word == "hundred":
-            current = (current or 1.0) * 100
-        elif word in _SCALES:
-            total += (current or 1.0) * _SCALES[word]
-            current = 0.0
-        else:
-            current += SPELLED.get(word, 0)
-    return total + current
+        read = {name: (word or "").lower().strip(" .") for name, word in match.groupdict().items()}
+        words = [SPELLED[word] for word in read["words"].split("-") if word]
+        amount = sum(words) if words else float(re.sub(r"[,\u202f\u2009' ]", "", read["digits"]))
+        amount *= math.prod(SCALES[scale] for scale in re.findall(r"\w+", read["scales"])) * (
+            -1 if read["minus"] else 1
+        )
+        degree = {"c": "celsius", "f": "fahrenheit"}.get(read["degree"][:1])
+        unit, size = UNITS.get(read["code"] or read["sign"] or degree or read["unit"], ("", 1.0))
+        yield Value("number", match[0].strip(), *match.span(), amount, "ordinal" if read["rank"] else unit, size)
