@@ -42,18 +42,11 @@ Record = tuple[Sequence[str], Sequence[tuple[str, str]]]
 class Cell:
     """The value of one row and label, as tokens."""
 
+    names: Sequence[Tokens]
+    """What names the row, each also with the word for what it is. One is enough."""
     label: Tokens
     value: Tokens
     quote: str
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A record as tokens."""
-
-    names: Sequence[Tokens]
-    """What names it, each also with the word for what it is. One is enough."""
-    cells: Sequence[Cell]
 
 
 def split_passage(passage: str) -> Iterator[Record | str]:
@@ -127,44 +120,44 @@ def _words(key: str) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", re.sub(r"[_-]", " ", key).replace("/", " per ")).lower()
 
 
-def read_row(ways: Sequence[str], fields: Sequence[tuple[str, str]], names: frozenset[str]) -> Row:
-    """The record as tokens. `names` are words that are names elsewhere."""
+def read_cells(record: Record, names: frozenset[str]) -> list[Cell]:
+    """The cells of a record. `names` are words that are names elsewhere."""
+    ways, fields = record
     years = re.compile(r"(?:1\d|20|21)\d\d")
-    own = [read(f"in {name}")[1:] if years.fullmatch(name) else read(name, names) for name in ways]
-    return Row([way for way in own if way], [_read_cell(label, value, names) for label, value in fields])
+    rows = [read(f"in {name}")[1:] if years.fullmatch(name) else read(name, names) for name in ways]
+    return [
+        Cell([name for name in rows if name], *_read_field(label, value, names), f"{label}: {value}")
+        for label, value in fields
+    ]
 
 
-def _read_cell(label: str, value: str, names: frozenset[str]) -> Cell:
-    """A cell; a number has the unit and the period of its label: `depth_m`, `Weight (kg)`, `minutes`, `Price/month`."""
+def _read_field(label: str, value: str, names: frozenset[str]) -> tuple[Tokens, Tokens]:
+    """The label and value; a number has the unit of its label: `depth_m`, `Weight (kg)`, `minutes`, `Price/month`."""
     *words, last = re.findall(r"[^\W\d_]+|\d+|[€$£%]", _words(label)) or [""]
     is_unit = last in UNITS and words[-1:] != ["per"] and (words or last != "min")
     noun, _, period = " ".join(words if is_unit else [*words, last]).partition(" per ")
     is_number = re.fullmatch(r"[-−]?\d+(?:[.,]\d+)*", value.strip())
     text = f"{value} {last}" if is_unit and is_number else value
     names |= {word.lower() for word in re.findall(r"[A-Z][^\W\d_]*", value)}
-    tokens = _BOOLEANS.get(value.strip().lower(), read(f"{text} per {period}" if period else text, names))
-    return Cell(read(noun), tokens, f"{label}: {value}")
+    return read(noun), _BOOLEANS.get(value.strip().lower(), read(f"{text} per {period}" if period else text, names))
 
 
-def find_cell(claim: Tokens, rows: Sequence[Row], asked: Tokens) -> tuple[Tokens, Cell] | None:
+def find_cell(claim: Tokens, cells: Sequence[Cell], asked: Tokens) -> tuple[Tokens, Cell] | None:
     """What a claim says about a cell, and the cell; `None` if it is about none, or about one that is not clear.
 
     The cell whose row the claim names with most words is meant, or that of the row in the question (`asked`), rather
     with its label than without. If no other row has that label, the name may be missing.
     """
     found: list[tuple[tuple[int, ...], Tokens, list[Token], Cell]] = []
-    kinds = {token.kind for row in rows for name in row.names for token in name} & {"id", "number"}
-    for row in rows:
-        name = max((name for name in row.names if _place(claim, name) >= 0), key=len, default=())
-        place = _place(claim, name)
+    kinds = {token.kind for cell in cells for name in cell.names for token in name} & {"id", "number"}
+    is_about_row = any(token.kind in kinds for token in asked)
+    for cell in cells:
+        name = max((name for name in cell.names if _place(claim, name) >= 0), key=len, default=())
+        place, is_asked = _place(claim, name), any(_place(asked, name) >= 0 for name in cell.names)
         rest = claim[:place] + claim[place + len(name) :]
-        is_asked = any(_place(asked, name) >= 0 for name in row.names)
-        if not (name or is_asked) and any(token.kind in kinds for token in asked):
-            continue  # the question is about another row
-        for cell in row.cells:
-            label = _label_in(rest, cell)
-            if label is not None and cell.value != name:
-                found.append(((len(name), is_asked, len(label)), rest, label, cell))
+        label = _label_in(rest, cell)
+        if label is not None and cell.value != name and (name or is_asked or not is_about_row):
+            found.append(((len(name), is_asked, len(label)), rest, label, cell))
     best = [each for each in found if each[0] == max(rank for rank, *_ in found)]
     return _said(*best[0][1:]) if len(best) == 1 else None
 
@@ -191,8 +184,8 @@ def _label_in(claim: Tokens, cell: Cell) -> list[Token] | None:
 
 def _is_label(token: Token, word: Token) -> bool:
     """Whether a token of the claim is a word of the label: the same, or of the same measure (`deep` and `depth`)."""
-    one, other = token.key.partition("+")[0], word.key.partition("+")[0]
-    return matches(token, word) or one == other or lexicon.is_same_measure(one, other)
+    one, other = (each.key.partition("+")[0] for each in (token, word))
+    return matches(token, word) or one == other or any({one, other} <= group for group in lexicon.MEASURES)
 
 
 def _is_light(token: Token) -> bool:

@@ -99,8 +99,7 @@ def _active(tokens: Tokens) -> Tokens:
 def split_clauses(tokens: Tokens) -> list[Tokens]:
     """The clauses of a sentence, each with its subject; empty if the sentence cannot be split safely.
 
-    `The gate opens at 8 and closes at 20` is `the gate opens at 8` and `the gate closes at 20`. A clause is there with
-    and without its last part if that adds to it.
+    `The gate opens at 8 and closes at 20` is `the gate opens at 8` and `the gate closes at 20`.
     """
     joined = _joined_parts(tokens)
     if len(joined) < 2 or any(token.key.partition("+")[0] in _LIMITING for token in tokens):
@@ -110,8 +109,7 @@ def split_clauses(tokens: Tokens) -> list[Tokens]:
         return [part for _, part in joined if is_bare(part[0])]
     clauses = [] if _governs_more(head) else _split_statements(joined)
     # `Adults pay 9 euros and children pay 4 euros on weekends`: both may pay it on weekends, unless a comma parts them.
-    whole = [one for one, other in pairwise([*clauses, ()]) if other[: len(one)] != one]
-    places = [sum(token.key in _PLACING for token in clause) for clause in whole]
+    places = [sum(token.key in _PLACING for token in clause) for clause in clauses]
     return [] if places and places[-1] > min(places) and joined[-1][0] in ("and", "but") else clauses
 
 
@@ -162,8 +160,7 @@ def _split_statements(joined: Sequence[tuple[str, Tokens]]) -> list[Tokens]:
             clauses.append(part)
             first, helper = subject(part), ()
         else:
-            whole = (*clauses[-1], _AND, *part)
-            clauses[-1:] = [clauses[-1], whole] if _is_free(joint, clauses[-1], part) else [whole]
+            clauses[-1] = (*clauses[-1], _AND, *part)
     return clauses
 
 
@@ -176,11 +173,3 @@ def _subject_and_helper(head: Tokens) -> tuple[Tokens, Tokens]:
 
 def _has_infinitive(clause: Tokens) -> bool:
     return any(one.key == "to" and other.kind == "word" and not other.article for one, other in pairwise(clause))
-
-
-def _is_free(joint: str, before: Tokens, part: Tokens) -> bool:
-    """Whether a part without a verb does not limit what comes before it: `open on Mondays and on Tuesdays`."""
-    is_sum = before[-1].kind in ("number", "period") or lexicon.excludes(before[-1].key, part[-1].key)
-    is_placed = any(token.key in PREPOSITIONS for token in part)  # not `open and free on Sundays`
-    is_added = joint.endswith("and") and (part[0].key in PREPOSITIONS or not is_placed) and part[0].kind != "negation"
-    return is_added and not is_sum  # not `10 euros and a fee`, `red and white`

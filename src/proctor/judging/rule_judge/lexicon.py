@@ -68,32 +68,29 @@ def verb_key(word: str) -> str:
         base = word.removesuffix(ending)
         if base != word and len(base) > 2 and any(vowel in base for vowel in "aeiouy"):
             return _canonical(base) + "+" + ending
-    if word.endswith("ies") and len(word) > 4:
-        return _canonical(word[:-3] + "y")
-    if word.endswith(("sses", "shes", "ches", "xes", "zes", "oes")):
+    if word.endswith(("ies", "sses", "shes", "ches", "xes", "zes", "oes")):
         return _canonical(word[:-2])
     return _canonical(word[:-1] if word.endswith("s") and not word.endswith(("ss", "us", "is")) else word)
 
 
-def _bare(base: str) -> str:
-    """Without a final e or a doubled consonant, which come and go with endings; `y` and `i` are one."""
+def _canonical(base: str) -> str:
+    """The first synonym without a final e or a doubled consonant, which come and go with endings; `i` is `y`."""
     if len(base) > 3 and base[-1] == base[-2] and base[-1] not in "aeiouls":
         base = base[:-1]
     if len(base) > 3 and base.endswith("e"):
         base = base[:-1]
-    return base[:-1] + "y" if len(base) > 3 and base.endswith("i") else base
+    base = base[:-1] + "y" if len(base) > 3 and base.endswith("i") else base
+    return _CANONICAL.get(base, base)
 
 
-_CANONICAL = {_bare(word): _bare(group[0]) for group in SYNONYMS for word in group[1:]}
-
-
-def _canonical(base: str) -> str:
-    return _CANONICAL.get(_bare(base), _bare(base))
+_CANONICAL: dict[str, str] = {}
+_CANONICAL |= {_canonical(word): _canonical(group[0]) for group in SYNONYMS for word in group[1:]}
 
 
 COST = stem("cost")
 """The key of `costs`, and of `is` before an amount of money."""
 VERBS = frozenset(map(stem, KINDS["verbs"]))
+MEASURES = [{*map(stem, group)} for group in _GROUPS["measures"]]
 _FORMS = [{*group, *map(verb_key, group)} for group in ALTERNATIVES]
 _EXCLUSIVE = frozenset((one, other) for group in _FORMS for one in group for other in group if one != other)
 
@@ -103,14 +100,6 @@ def excludes(one: str, other: str) -> bool:
     base, _, form = one.partition("+")
     other_base, _, other_form = other.partition("+")
     return (one, other) in _EXCLUSIVE or (form == other_form and (base, other_base) in _EXCLUSIVE)
-
-
-_MEASURES = [{stem(word) for word in group} for group in _GROUPS["measures"]]
-
-
-def is_same_measure(one: str, other: str) -> bool:
-    """Whether two stems name one measure, as `depth` and `deep` do."""
-    return any({one, other} <= group for group in _MEASURES)
 
 
 def is_english(text: str) -> bool:

@@ -1,9 +1,11 @@
 """Decides whether passages support a claim, contradict it, or leave it open.
 
 Every sentence of the passages is written in the few ways that state the same (`grammar.stated`). A claim is compared
-with each of them (`comparison.difference`): it is supported if it says the same, and contradicted if it differs in one
-slot, a negation or the order of its parts. What sentences leave open is judged by the cell of a table that the claim
-names (`cells.find_cell`). Everything else is left open: shared words prove nothing.
+with each of them token by token, in order, since order carries the roles: who did what to whom, cause and effect. It is
+supported if all tokens match. It is contradicted if all match but one, which fills the same slot with something
+incompatible (another amount, name or status), one negation, or two parts that changed places. What sentences leave open
+is judged by the cell of a table that the claim names (`cells.find_cell`). Everything else is left open: shared words
+prove nothing.
 """
 
 from __future__ import annotations
@@ -17,8 +19,7 @@ from typing import Literal
 
 from proctor.judging.rule_judge import cells, grammar, lexicon
 from proctor.judging.rule_judge.claims import split_statements, without_courtesy
-from proctor.judging.rule_judge.comparison import difference
-from proctor.judging.rule_judge.reading import Token, Tokens, matches, names_in, read
+from proctor.judging.rule_judge.reading import Token, Tokens, excludes, matches, names_in, read
 from proctor.judging.rule_judge.values import MONEY, find_values
 
 
@@ -50,7 +51,7 @@ class Grounds:
     """What claims are judged by: the sentences and the data of the passages, and what the user said."""
 
     sources: Sequence[Source]
-    rows: Sequence[cells.Row]
+    data: Sequence[cells.Cell]
     asked: Tokens
     money: str
     """The only currency in the passages and the user's words; else empty."""
@@ -69,10 +70,10 @@ def read_grounds(passages: tuple[str, ...], claims: tuple[str, ...] = (), known:
         is_governed = before.endswith(";") and grammar.is_framed(read(before))
         if not is_governed and not text.rstrip(" \"'”)").endswith("?"):
             sources.append(Source(text, tokens, grammar.stated(tokens), grammar.split_clauses(tokens) or [tokens]))
-    rows = [cells.read_row(*item, names) for item in items if not isinstance(item, str)]
+    data = [cell for item in items if not isinstance(item, str) for cell in cells.read_cells(item, names)]
     money = {value.unit for text in (*passages, *known) for value in find_values(text)} & MONEY
     asked = tuple(token for text in known for token in read(text, names))
-    return Grounds(sources, rows, asked, money.pop() if len(money) == 1 else "")
+    return Grounds(sources, data, asked, money.pop() if len(money) == 1 else "")
 
 
 def judge_claims(claims: Sequence[str], passages: Sequence[str], known: Sequence[str] = ()) -> list[Verdict]:
@@ -170,6 +171,20 @@ def _judge_tokens(tokens: Tokens, grounds: Grounds) -> Verdict:
     return ranked[0] if ranked else _judge_data(tokens, grounds)
 
 
+def _judge_data(tokens: Tokens, grounds: Grounds) -> Verdict:
+    """Judge a claim by the cell that it is about, also without what it repeats from the question: `… for a loan`."""
+    claim = grammar.without_marks(tokens)
+    place = next((index for index, token in enumerate(claim) if token.key == "for"), len(claim))
+    is_echo = all(any(matches(token, each) for each in grounds.asked) for token in claim[place:] if token.is_content)
+    for text in (claim, claim[:place]) if is_echo else (claim,):
+        if found := cells.find_cell(text, grounds.data, grounds.asked):
+            said, cell = found
+            verdict = _verdict(difference(said, cells.in_currency(cell, said, grounds.money)), cell.quote)
+            if verdict != OPEN:
+                return verdict
+    return OPEN
+
+
 def _difference(claim: Tokens, statement: Tokens, source: Source, sources: Sequence[Source]) -> str | None:
     """Why a claim contradicts one statement of a source; `None` also if the passages may say it elsewhere."""
     reason = difference(claim, statement)
@@ -198,15 +213,60 @@ def _is_elsewhere(token: Token, claim: Tokens, source: Source, sources: Sequence
     return False
 
 
-def _judge_data(tokens: Tokens, grounds: Grounds) -> Verdict:
-    """Judge a claim by the cell that it is about, also without what it repeats from the question: `… for a loan`."""
-    claim = grammar.without_marks(tokens)
-    place = next((index for index, token in enumerate(claim) if token.key == "for"), len(claim))
-    is_echo = all(any(matches(token, each) for each in grounds.asked) for token in claim[place:] if token.is_content)
-    for text in (claim, claim[:place]) if is_echo else (claim,):
-        if found := cells.find_cell(text, grounds.rows, grounds.asked):
-            said, cell = found
-            verdict = _verdict(difference(said, cells.in_currency(cell, said, grounds.money)), cell.quote)
-            if verdict != OPEN:
-                return verdict
-    return OPEN
+def difference(claim: Tokens, statement: Tokens) -> str | None:
+    """Why the claim contradicts the statement; empty if it says the same, `None` if neither is certain."""
+    if len(claim) != len(statement):
+        return _negation(claim, statement)
+    pairs = [(ours, theirs) for ours, theirs in zip(claim, statement, strict=True) if not matches(ours, theirs)]
+    if not pairs:
+        return ""
+    if len(pairs) == 1:
+        ours, theirs = pairs[0]
+        return f"it says “{ours.text}” instead of “{theirs.text}”" if excludes(ours, theirs) else None
+    return "the roles are exchanged" if _are_exchanged(claim, statement) else None
+
+
+def _negation(claim: Tokens, statement: Tokens) -> str | None:
+    """The reason if the claim has one negation more or less, or leaves out a `may`."""
+    shorter, longer = sorted((claim, statement), key=len)
+    if any(token.kind == "quantifier" and 0 < lexicon.QUANTIFIERS[token.key] < 6 for token in statement):
+        return None  # some have it, some do not
+    for place, extra in enumerate(longer if len(longer) == len(shorter) + 1 else ()):
+        is_hedge = longer is statement and extra.key in ("may", "might", "could") and extra.kind == "modal"
+        if (is_hedge or extra.kind == "negation") and all(map(matches, shorter, longer[:place] + longer[place + 1 :])):
+            return f"it {'adds' if longer is claim else 'leaves out'} “{extra.text}”"
+    return None
+
+
+def _are_exchanged(claim: Tokens, statement: Tokens) -> bool:
+    """Whether two parts have changed places around what gives them roles: `A beat B`, `B because A`."""
+    same = [matches(*pair) for pair in zip(claim, statement, strict=True)]
+    start, end = same.index(False), len(same) - same[::-1].index(False)
+    ours, theirs = claim[start:end], statement[start:end]
+    for first in range(1, len(theirs)):
+        for second in range(first + 1, len(theirs)):
+            one, pivot, other = theirs[:first], theirs[first:second], theirs[second:]
+            if all(map(matches, ours, (*other, *pivot, *one))) and _has_roles(statement[:start], one, pivot, other):
+                return True
+    return False
+
+
+def _has_roles(before: Tokens, one: Tokens, pivot: Tokens, other: Tokens) -> bool:
+    """Whether what stands between two parts, as a verb does, gives them different roles."""
+    if len(one) == len(other) == 1 and one[0].value and other[0].value:
+        # `12 girls and 14 boys`, not `between 5 and 7` or `line 5 and line 7`
+        is_apart = any(token.kind in ("word", "name") for token in pivot)
+        return is_apart and excludes(one[0], other[0]) and not any(map(matches, before[-1:], pivot[-1:]))
+    if any(token.key in _MUTUAL for token in (*one, *pivot, *other)):
+        return False
+    return any(token.kind == "relation" or _is_directed(token) for token in pivot)
+
+
+def _is_directed(token: Token) -> bool:
+    """Whether the token is a verb whose subject and object have different roles."""
+    is_symmetric = token.key.partition("+")[0] in lexicon.SYMMETRIC or token.text.lower() in lexicon.SYMMETRIC
+    return grammar.is_verb(token) and token.kind != "modal" and not is_symmetric
+
+
+_MUTUAL = ("with", "against", "between", "like", "and", "near", "opposite", "beside", "along", "next")
+"""Words that may join two equals: `Anna dances with Ben`."""

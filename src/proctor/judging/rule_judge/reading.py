@@ -65,10 +65,7 @@ def excludes(claim: Token, source: Token) -> bool:
     return is_none or claim.kind == source.kind == "period" or lexicon.excludes(claim.key, source.key)
 
 
-_FOLDED = {
-    ord(mark): plain for marks, plain in (("‘’ʼ´", "'"), ("“”„«»", '"'), ("—", " - "), ("º", "°")) for mark in marks
-}
-_FOLDED |= dict.fromkeys([0xAD, 0x200B, 0x200C, 0x200D, 0x2060, 0xFEFF, ord("*"), ord("`")], "")
+_FOLDED = str.maketrans("‘’ʼ´“”„«»º—", '\'\'\'\'"""""°-', "\xad\u200b\u200c\u200d\u2060\ufeff*`")
 
 
 def fold(text: str) -> str:

@@ -29,7 +29,7 @@ class Value:
     amount: float = 0.0
     """Of a number: in `unit`. Of a time of day: minutes since midnight."""
     unit: str = ""
-    """The dimension of a number (`time`, `usd`, `percent`), `ordinal`, or empty. Of a time of day: whether its half is known."""
+    """Of a number: its dimension (`time`, `usd`), `ordinal`, or empty. Of a time of day: whether its half is known."""
     size: float = 1.0
     """The size of the unit in the base unit of its dimension."""
     parts: tuple[int | None, ...] = ()
@@ -60,8 +60,7 @@ def conflicts(claim: Value, source: Value) -> bool:
     if claim.kind == "clock":
         return claim.amount % 720 != source.amount % 720 or claim.unit == source.unit
     if claim.unit != source.unit:
-        is_money = {claim.unit, source.unit} <= MONEY
-        return bool(claim.unit and source.unit) and (claim.amount == source.amount or is_money)
+        return bool(claim.unit and source.unit) and claim.amount == source.amount
     # 10 miles are 16.1 km, which people write as 16 km, or as 15; 1,234,567 is 1.2 million.
     is_near = abs(claim.base - source.base) <= 0.05 * max(abs(claim.base), abs(source.base))
     digits = len(f"{claim.amount:.15g}".replace(".", "").strip("-0"))
