@@ -20,20 +20,14 @@ from proctor.judging.rule_judge import lexicon
 from proctor.judging.rule_judge.claims import PAIR, split_statements
 from proctor.judging.rule_judge.lexicon import COST, UNITS
 from proctor.judging.rule_judge.reading import Token, Tokens, matches, read
-from proctor.judging.rule_judge.values import MONEY, find_values
+from proctor.judging.rule_judge.values import find_values
 
-_NAMING = re.compile(
-    r"(?:^|_)(?:id|name|title|number|order|city|user|customer|product|item|sku|code|service|kind|type)$", re.I
-)
-"""Keys whose value names an object."""
 _LIGHT, _PRICES, _AMOUNTS, _STATES = (
     lexicon.KINDS[name] | frozenset(map(lexicon.stem, lexicon.KINDS[name]))
     for name in ("light", "prices", "amounts", "states")
 )
+_NAMING = [[word] for word in lexicon.KINDS["naming"]]
 _BOOLEANS = {"true": (), "yes": (), "false": read("not"), "no": read("not")}
-_MAX_NESTING = 20
-
-
 Record = tuple[Sequence[str], Sequence[tuple[str, str]]]
 """The names of a table row, a JSON object or a block of `label: value` lines, and its labels and values."""
 
@@ -53,7 +47,7 @@ def split_passage(passage: str) -> Iterator[Record | str]:
     """The records of a passage, and its other texts."""
     if passage.lstrip()[:1] in ("{", "["):
         try:
-            yield from _objects(json.loads(passage), "", 0)
+            yield from _objects(json.loads(passage), "")
             return
         except (ValueError, RecursionError):
             pass  # `[1] The shop opens at 9.`
@@ -87,7 +81,7 @@ def _table(lines: Sequence[str], separator: str) -> Iterator[Record]:
             yield (_names(header[0], row[0]), list(zip(header, row, strict=True))[1:])
 
 
-def _objects(value: Any, kind: str, depth: int) -> Iterator[Record | str]:
+def _objects(value: Any, kind: str) -> Iterator[Record | str]:
     """The objects of a JSON document, each with its own values, and its texts; `kind` is the key around it."""
     if isinstance(value, str) and len(value.split()) > 2:
         yield value
@@ -99,15 +93,16 @@ def _objects(value: Any, kind: str, depth: int) -> Iterator[Record | str]:
         texts = {key: item if isinstance(item, str) else json.dumps(item) for key, item in scalars.items()}
         is_amount = {key: lexicon.stem(key) in _AMOUNTS for key in texts}
         yield (names, [(key, f"{text} {currency}" if is_amount[key] else text) for key, text in texts.items()])
-    if isinstance(value, (dict, list)) and depth < _MAX_NESTING:
+    if isinstance(value, (dict, list)):
         items = value.items() if isinstance(value, dict) else [(kind.removesuffix("s"), each) for each in value]
         for key, item in items:
-            yield from _objects(item, _words(key), depth + 1)
+            yield from _objects(item, _words(key))
 
 
 def _is_naming(key: str, item: Any) -> bool:
+    """Whether the value at a key names its object: an identifier, or what is called `name`, `title`, `order`."""
     is_id = isinstance(item, str) and [value.text for value in find_values(item) if value.kind == "id"] == [item]
-    return is_id or (bool(_NAMING.search(key)) and type(item) in (str, int))
+    return is_id or (type(item) in (str, int) and _words(key).split()[-1:] in _NAMING)
 
 
 def _names(kind: str, name: str) -> list[str]:
@@ -120,24 +115,22 @@ def _words(key: str) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", re.sub(r"[_-]", " ", key).replace("/", " per ")).lower()
 
 
-def read_cells(record: Record, names: frozenset[str]) -> list[Cell]:
-    """The cells of a record. `names` are words that are names elsewhere."""
+def read_cells(record: Record, names: frozenset[str], money: str) -> list[Cell]:
+    """The cells of a record. `names` are words that are names elsewhere, `money` the currency of amounts without one."""
     ways, fields = record
     years = re.compile(r"(?:1\d|20|21)\d\d")
-    rows = [read(f"in {name}")[1:] if years.fullmatch(name) else read(name, names) for name in ways]
-    return [
-        Cell([name for name in rows if name], *_read_field(label, value, names), f"{label}: {value}")
-        for label, value in fields
-    ]
+    rows = [read(f"in {name}")[1:] if years.fullmatch(name) else read(name, names) for name in ways if name]
+    return [Cell(rows, *_read_field(label, value, names, money), f"{label}: {value}") for label, value in fields]
 
 
-def _read_field(label: str, value: str, names: frozenset[str]) -> tuple[Tokens, Tokens]:
+def _read_field(label: str, value: str, names: frozenset[str], money: str) -> tuple[Tokens, Tokens]:
     """The label and value; a number has the unit of its label: `depth_m`, `Weight (kg)`, `minutes`, `Price/month`."""
     *words, last = re.findall(r"[^\W\d_]+|\d+|[€$£%]", _words(label)) or [""]
     is_unit = last in UNITS and words[-1:] != ["per"] and (words or last != "min")
     noun, _, period = " ".join(words if is_unit else [*words, last]).partition(" per ")
     is_number = re.fullmatch(r"[-−]?\d+(?:[.,]\d+)*", value.strip())
-    text = f"{value} {last}" if is_unit and is_number else value
+    unit = last if is_unit else "" if _AMOUNTS.isdisjoint(map(lexicon.stem, noun.split())) else money
+    text = f"{value} {unit}" if is_number else value
     names |= {word.lower() for word in re.findall(r"[A-Z][^\W\d_]*", value)}
     return read(noun), _BOOLEANS.get(value.strip().lower(), read(f"{text} per {period}" if period else text, names))
 
@@ -158,7 +151,8 @@ def find_cell(claim: Tokens, cells: Sequence[Cell], asked: Tokens) -> tuple[Toke
         label = _label_in(rest, cell)
         if label is not None and cell.value != name and (name or is_asked or not is_about_row):
             found.append(((len(name), is_asked, len(label)), rest, label, cell))
-    best = [each for each in found if each[0] == max(rank for rank, *_ in found)]
+    top = max((rank for rank, *_ in found), default=())
+    best = [each for each in found if each[0] == top]
     return _said(*best[0][1:]) if len(best) == 1 else None
 
 
@@ -202,12 +196,3 @@ def _said(claim: Tokens, label: Sequence[Token], cell: Cell) -> tuple[Tokens, Ce
     has = any(token.key in ("have", "had") for token in claim)
     is_owner = (after and after[0].key == "s") or (before and before[0].key == "of" and not has)
     return None if is_owner else (said, cell)
-
-
-def in_currency(cell: Cell, said: Tokens, money: str) -> Tokens:
-    """The value of a cell, in the only currency that anybody names if the claim gives an amount of money."""
-    values = [token.value for token in (*cell.value, *said)]
-    is_amount = len(values) == 2 and all(values) and any(token.key in _AMOUNTS for token in cell.label)
-    if not is_amount or values[0].unit or values[1].unit not in MONEY or not money:
-        return cell.value
-    return read(f"{values[0].text} {money}")

@@ -5,8 +5,8 @@ the end, and a passive becomes an active. Claims and sentences of the passages a
 that two that mean the same have one in common.
 
 Leaving out whatever stands between commas would be wrong: most of it may be a condition, a place or a time for which
-alone the rest is true. Only other clauses are left out. Where a word limits the sentence
-(if, or, according to) or may govern several clauses (`in winter, …`, `guests who …`, `ordered to …`), nothing is.
+alone the rest is true. Only other clauses are left out. Where a word limits the sentence (if, or, according to) or may
+govern several clauses (`in winter, …`, `guests who …`, `ordered to …`), nothing is.
 """
 
 from __future__ import annotations
@@ -137,7 +137,9 @@ def _governs_more(head: Tokens) -> bool:
 def _split_statements(joined: Sequence[tuple[str, Tokens]]) -> list[Tokens]:
     """The clauses that the parts of a statement make up; empty if one of them lacks a subject."""
     clauses = [joined[0][1]]
-    first, helper = _subject_and_helper(clauses[0])
+    head = clauses[0]
+    first = subject(head) if head[0].key not in (*PREPOSITIONS, "there") else ()
+    helper = [*takewhile(lambda each: each.kind in ("modal", "negation") or each.key in _COPULAS, head[len(first) :])]
     for joint, part in joined[1:]:
         if is_verb(part[0]) or (part[0].kind == "negation" and any(map(is_verb, part[1:2]))):
             is_participle, is_plain = part[0].key.endswith("+ed"), lexicon.is_bare(part[0].text.lower())
@@ -145,9 +147,10 @@ def _split_statements(joined: Sequence[tuple[str, Tokens]]) -> list[Tokens]:
             if not first or (is_participle and (joint == "," or has_verb(part))):
                 return []
             # `must not drink and drive`, `ordered the firm to pay and leave`
-            if (is_participle or is_plain) and (
-                any(token.kind == "negation" for token in helper) or _has_infinitive(clauses[-1])
-            ):
+            governs = any(token.kind == "negation" for token in helper) or any(
+                one.key == "to" and other.kind == "word" and not other.article for one, other in pairwise(clauses[-1])
+            )
+            if governs and (is_participle or is_plain):
                 return []
             is_helped = is_participle or (is_plain and any(token.kind == "modal" for token in helper))
             clauses.append((*first, *(helper if is_helped else ()), *part))
@@ -158,18 +161,7 @@ def _split_statements(joined: Sequence[tuple[str, Tokens]]) -> list[Tokens]:
             and not part[0].key.endswith("+ing")
         ):
             clauses.append(part)
-            first, helper = subject(part), ()
+            first, helper = subject(part), []
         else:
             clauses[-1] = (*clauses[-1], _AND, *part)
     return clauses
-
-
-def _subject_and_helper(head: Tokens) -> tuple[Tokens, Tokens]:
-    """The subject of the first clause for the others, and the modal verbs and forms of `be` after it."""
-    first = subject(head) if head[0].key not in (*PREPOSITIONS, "there") else ()
-    after = head[len(first) :]
-    return first, tuple(takewhile(lambda each: each.kind in ("modal", "negation") or each.key in _COPULAS, after))
-
-
-def _has_infinitive(clause: Tokens) -> bool:
-    return any(one.key == "to" and other.kind == "word" and not other.article for one, other in pairwise(clause))

@@ -53,8 +53,6 @@ class Grounds:
     sources: Sequence[Source]
     data: Sequence[cells.Cell]
     asked: Tokens
-    money: str
-    """The only currency in the passages and the user's words; else empty."""
 
 
 @lru_cache(maxsize=64)
@@ -70,10 +68,11 @@ def read_grounds(passages: tuple[str, ...], claims: tuple[str, ...] = (), known:
         is_governed = before.endswith(";") and grammar.is_framed(read(before))
         if not is_governed and not text.rstrip(" \"'”)").endswith("?"):
             sources.append(Source(text, tokens, grammar.stated(tokens), grammar.split_clauses(tokens) or [tokens]))
-    data = [cell for item in items if not isinstance(item, str) for cell in cells.read_cells(item, names)]
-    money = {value.unit for text in (*passages, *known) for value in find_values(text)} & MONEY
+    units = {value.unit for text in (*passages, *known) for value in find_values(text)} & MONEY
+    money = units.pop() if len(units) == 1 else ""  # the currency of amounts without one
+    data = [cell for item in items if not isinstance(item, str) for cell in cells.read_cells(item, names, money)]
     asked = tuple(token for text in known for token in read(text, names))
-    return Grounds(sources, data, asked, money.pop() if len(money) == 1 else "")
+    return Grounds(sources, data, asked)
 
 
 def judge_claims(claims: Sequence[str], passages: Sequence[str], known: Sequence[str] = ()) -> list[Verdict]:
@@ -179,7 +178,7 @@ def _judge_data(tokens: Tokens, grounds: Grounds) -> Verdict:
     for text in (claim, claim[:place]) if is_echo else (claim,):
         if found := cells.find_cell(text, grounds.data, grounds.asked):
             said, cell = found
-            verdict = _verdict(difference(said, cells.in_currency(cell, said, grounds.money)), cell.quote)
+            verdict = _verdict(difference(said, cell.value), cell.quote)
             if verdict != OPEN:
                 return verdict
     return OPEN
