@@ -55,7 +55,10 @@ def split_passage(passage: str) -> Iterator[Record | str]:
     for separator, group in groupby(passage.strip().splitlines(), key=_separator):
         lines = list(group)
         if separator == "|" or (separator == "," and len(lines) > 1 and not re.search(r"\d", lines[0])):
-            yield from _table(lines, separator)
+            header, *rows = [[cell.strip() for cell in line.strip().strip("|").split(separator)] for line in lines]
+            # Not a ruler, nor a line with more or fewer cells than the header.
+            rows = [row for row in rows if len(row) == len(header) and "".join(row).strip("-: ")]
+            yield from ((_names(header[0], row[0]), list(zip(header, row, strict=True))[1:]) for row in rows)
         elif separator == ":":
             pairs = [re.sub(r"^\s*[-•*]\s|\*", "", line).replace(" = ", ": ", 1).partition(":") for line in lines]
             yield ((), [(label.strip(), value.strip()) for label, _, value in pairs])
@@ -71,14 +74,6 @@ def _separator(line: str) -> str:
     if PAIR.fullmatch(line) and len(split_statements(line)) == 1:  # not `Contents: a drone. The case is extra.`
         return ":"
     return "," if re.fullmatch(r"[^,]*(?:,\S[^,]*)+", line) else ""
-
-
-def _table(lines: Sequence[str], separator: str) -> Iterator[Record]:
-    """The rows of a table, each named after its first cell; not a line with more or fewer cells than the header."""
-    header, *rows = [[cell.strip() for cell in line.strip().strip("|").split(separator)] for line in lines]
-    for row in rows:
-        if len(row) == len(header) and "".join(row).strip("-: "):
-            yield (_names(header[0], row[0]), list(zip(header, row, strict=True))[1:])
 
 
 def _objects(value: Any, kind: str) -> Iterator[Record | str]:

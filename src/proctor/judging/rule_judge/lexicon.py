@@ -17,8 +17,7 @@ _GROUPS = {name: [group.split() for group in table.split("|")] for name, table i
 ARTICLES, HARMLESS, NEGATIONS, PRONOUNS = (KINDS[name] for name in ("articles", "harmless", "negations", "pronouns"))
 PREPOSITIONS, CONDITIONS, RELATIONS = (KINDS[name] for name in ("prepositions", "conditions", "relations"))
 ATTRIBUTIONS, SPLITTERS, LINKS = (KINDS[name] for name in ("attributions", "splitters", "links"))
-LIMITS, PERIODS, SYMMETRIC = (KINDS[name] for name in ("limits", "periods", "symmetric"))
-ABBREVIATIONS = KINDS["abbreviations"]
+LIMITS, SYMMETRIC, ABBREVIATIONS, MONEY = (KINDS[name] for name in ("limits", "symmetric", "abbreviations", "money"))
 FUNCTION_WORDS = ARTICLES | HARMLESS | NEGATIONS | PRONOUNS | PREPOSITIONS | CONDITIONS | RELATIONS | KINDS["function"]
 """Words without content."""
 MODALS: dict[str, int] = _TABLES["ranks"]["modals"]
@@ -38,10 +37,10 @@ UNITS = {
     for plural in ("", "s")
 }
 """Each way to write a unit, with its dimension and its size in the base unit."""
-MONEY = KINDS["money"]
 MONTHS, WEEKDAYS = (_TABLES["kinds"][name].split() for name in ("months", "weekdays"))
 SPELLED: dict[str, int] = _TABLES["ranks"]["numbers"]
 SCALES: dict[str, float] = _TABLES["ranks"]["scales"]
+SPELLINGS = [(re.compile(pattern, re.IGNORECASE), plain) for pattern, plain in _TABLES["spellings"]["patterns"]]
 COURTESIES: dict[str, list[str]] = _TABLES["courtesies"]
 """Patterns of what claims nothing: greetings, offers, remarks, statements about the speaker, refusals."""
 _IRREGULAR: dict[str, str] = {form: group[0] for group in _GROUPS["irregular"] for form in group[1:]}

@@ -82,12 +82,7 @@ def judge_claims(claims: Sequence[str], passages: Sequence[str], known: Sequence
     statements = [read(without_courtesy(text) or text, names) for text in claims]
     verdicts: list[Verdict] = []
     for text, tokens in zip(claims, statements, strict=True):
-        found = OPEN
-        is_pronoun = bool(tokens) and tokens[0].key in lexicon.PRONOUNS
-        if not (is_pronoun and verdicts and verdicts[-1].answer != "supported"):  # it may mean what that is about
-            found = _judge_pronoun(tokens, grounds) if is_pronoun else OPEN
-            found = _judge(text, tokens, grounds) if found == OPEN else found
-        verdicts.append(found)
+        verdicts.append(_judge(text, tokens, grounds, verdicts[-1] if verdicts else None))
     # Steps in another order than in the passages are left open.
     steps = [i for i, tokens in enumerate(statements) if tokens and grammar.is_bare(tokens[0])]
     texts = [source.text for source in grounds.sources]
@@ -108,7 +103,13 @@ def _judge_pronoun(tokens: Tokens, grounds: Grounds) -> Verdict:
     return _judge_tokens((*subject, *tokens[1:]), grounds) if subject else OPEN
 
 
-def _judge(text: str, tokens: Tokens, grounds: Grounds) -> Verdict:
+def _judge(text: str, tokens: Tokens, grounds: Grounds, before: Verdict | None) -> Verdict:
+    """Judge a claim, given the verdict on the one before."""
+    if tokens and tokens[0].key in lexicon.PRONOUNS:
+        if before and before.answer != "supported":
+            return OPEN  # it may mean what that claim is about
+        if (found := _judge_pronoun(tokens, grounds)) != OPEN:
+            return found
     if _REPLY.match(text) and grounds.asked and not _fits_reply(text, tokens, grounds.asked):
         return Verdict("cannot tell", "the yes or no may be about something else")
     bare = _bare(_FOREIGN_REPLY.sub("", text))
@@ -120,9 +121,9 @@ def _judge(text: str, tokens: Tokens, grounds: Grounds) -> Verdict:
     if whole != OPEN or any(token.text.lower() in lexicon.LINKS for token in tokens):
         return whole
     # One wrong clause makes a claim wrong, and all must be proven.
-    found = [_judge_tokens(clause, grounds) for clause in grammar.split_clauses(tokens)]
-    wrong = next((each for each in found if each.answer == "contradicted"), None)
-    return wrong or (found[-1] if found and all(each.answer == "supported" for each in found) else OPEN)
+    parts = [_judge_tokens(clause, grounds) for clause in grammar.split_clauses(tokens)]
+    wrong = next((each for each in parts if each.answer == "contradicted"), None)
+    return wrong or (parts[-1] if parts and all(each.answer == "supported" for each in parts) else OPEN)
 
 
 def _fits_reply(text: str, tokens: Tokens, asked: Tokens) -> bool:
@@ -186,10 +187,10 @@ def _judge_data(tokens: Tokens, grounds: Grounds) -> Verdict:
 
 def _difference(claim: Tokens, statement: Tokens, source: Source, sources: Sequence[Source]) -> str | None:
     """Why a claim contradicts one statement of a source; `None` also if the passages may say it elsewhere."""
-    reason = difference(claim, statement)
-    changed = [ours for ours, theirs in zip(claim, statement, strict=False) if ours.key != theirs.key]
-    if reason == "" and any(token.kind == "date" for token in changed):
+    reason, pairs = difference(claim, statement), list(zip(claim, statement, strict=False))
+    if reason == "" and any(ours.kind == "date" and ours.key != theirs.key for ours, theirs in pairs):
         return None  # what is closed on 3 May is not closed in May
+    changed = [ours for ours, theirs in pairs if not matches(ours, theirs)]
     if not reason or len(claim) != len(statement) or len(changed) != 1:
         return reason
     # Holland may be the Netherlands, unless the passages have both.
@@ -258,13 +259,11 @@ def _has_roles(before: Tokens, one: Tokens, pivot: Tokens, other: Tokens) -> boo
         return is_apart and excludes(one[0], other[0]) and not any(map(matches, before[-1:], pivot[-1:]))
     if any(token.key in _MUTUAL for token in (*one, *pivot, *other)):
         return False
-    return any(token.kind == "relation" or _is_directed(token) for token in pivot)
-
-
-def _is_directed(token: Token) -> bool:
-    """Whether the token is a verb whose subject and object have different roles."""
-    is_symmetric = token.key.partition("+")[0] in lexicon.SYMMETRIC or token.text.lower() in lexicon.SYMMETRIC
-    return grammar.is_verb(token) and token.kind != "modal" and not is_symmetric
+    verbs = [token for token in pivot if grammar.is_verb(token) and token.kind != "modal"]
+    is_directed = any(
+        {token.key.partition("+")[0], token.text.lower()}.isdisjoint(lexicon.SYMMETRIC) for token in verbs
+    )
+    return is_directed or any(token.kind == "relation" for token in pivot)
 
 
 _MUTUAL = ("with", "against", "between", "like", "and", "near", "opposite", "beside", "along", "next")

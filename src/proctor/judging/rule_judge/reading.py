@@ -74,25 +74,6 @@ def fold(text: str) -> str:
     return "".join(character for character in text if not unicodedata.combining(character))
 
 
-_COUNTED = rf"(\b(?:\d[\d.,]*|{'|'.join(lexicon.SPELLED)})(?:\s[^\W\d_]+){{0,3}}?)"
-_SPELLINGS = (
-    (r"^\W*(?:yes|yeah|yep)\b[\s,.!:;-]+(?:(?:and|but|so)\s)?", ""),
-    (r"^\W*(?:no|not yet|unfortunately not|sadly not|i'm afraid not|well|correct|right|exactly)\s?[,.!:;-]+\s*", ""),
-    (r"^\W*\d+(?:\.\d+)+\.?\s+(?=(?-i:[A-Z][a-z]))", ""),  # `7.2 The customer may …`
-    (r",\s?while\b", ", whereas"),
-    (rf"{_COUNTED}\san? (?=(?:{'|'.join(lexicon.PERIODS)})\b)", r"\1 per "),
-    (r"\bcan't\b", "can not"),
-    (r"\bwon't\b", "will not"),
-    (r"(?<=[a-z])\s?n't\b", " not"),
-    (r"\b(it|that|there|he|she|what|who|here)\s?'s\b", r"\1 is"),
-    (r"'re\b", " are"),
-    (r"'ll\b", " will"),
-    (r"'ve\b", " have"),
-    (r"\bunited states(?: of america)?\b|(?-i:\bU\.\s?S\.(?:\s?A\.)?|\bUS\b)|(?<=\bthe )us\b", "USA"),
-    (r"(?<=\d)\s?[–-]\s?(?=\d+(?:\.\d+)?\s?(?:%|°|[a-z]))|(?<=\d)\s?–\s?(?=\d)", " to "),
-)
-"""Openings, numbers of paragraphs and spellings, with what they are read as."""
-_PATTERNS = [(re.compile(pattern, re.IGNORECASE), plain) for pattern, plain in _SPELLINGS]
 _PHRASES = re.compile(rf"\b(?:{'|'.join(sorted(lexicon.PHRASES, key=len, reverse=True))})\b", re.IGNORECASE)
 _WORDS = re.compile(r"\bper [^\W\d_]+|[^\W\d_]+|[,;:()]", re.IGNORECASE)
 
@@ -101,7 +82,7 @@ _WORDS = re.compile(r"\bper [^\W\d_]+|[^\W\d_]+|[,;:()]", re.IGNORECASE)
 def read(text: str, names: frozenset[str] = frozenset()) -> Tokens:
     """The tokens of a statement. `names` are words that other sentences write with a capital."""
     text = fold(text)
-    for pattern, plain in _PATTERNS:
+    for pattern, plain in lexicon.SPELLINGS:
         text = pattern.sub(plain, text)
     text = _PHRASES.sub(lambda match: lexicon.PHRASES[match[0].lower()], text)
     tokens: list[Token] = []
@@ -109,15 +90,9 @@ def read(text: str, names: frozenset[str] = frozenset()) -> Tokens:
     for value in [*find_values(text), None]:
         tokens += (_word(word) for word in _WORDS.findall(text[position : value.start if value else len(text)]))
         if value:
-            tokens.append(Token(value.text, _value_key(value), value.kind, value))
+            tokens.append(Token(value.text, value.key, value.kind, value))
             position = value.end
     return tuple(_with_names(_with_keys(tokens), names))
-
-
-def _value_key(value: Value) -> str:
-    if value.kind == "id":
-        return value.text.casefold()
-    return f"{value.base:.10g} {value.unit}" if value.kind in ("number", "clock") else str(value.parts)
 
 
 _KEYS = dict.fromkeys(("is", "are", "am"), "be") | {"were": "was", "has": "have"}

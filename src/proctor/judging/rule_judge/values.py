@@ -13,9 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from proctor.judging.rule_judge.lexicon import MONEY, MONTHS, SCALES, SPELLED, UNITS, WEEKDAYS
-
-__all__ = ["MONEY", "Value", "conflicts", "find_values", "same_value"]
+from proctor.judging.rule_judge.lexicon import MONEY as MONEY
+from proctor.judging.rule_judge.lexicon import MONTHS, SCALES, SPELLED, UNITS, WEEKDAYS
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +38,11 @@ class Value:
     def base(self) -> float:
         return self.amount * self.size
 
+    @property
+    def key(self) -> str:
+        """The same for every way to write the same value."""
+        return self.text.casefold() if self.kind == "id" else f"{self.base:.10g} {self.unit} {self.parts}"
+
 
 def same_value(claim: Value, source: Value) -> bool:
     """Whether the claim's value follows from the source's: it may be less exact (May 2024 for 3 May 2024)."""
@@ -55,6 +59,8 @@ def conflicts(claim: Value, source: Value) -> bool:
     """Whether both cannot be true of the same thing: another amount, unit, date, time or identifier."""
     if claim.kind != source.kind or same_value(claim, source) or same_value(source, claim):
         return False
+    if claim.kind == "id":
+        return True
     if claim.kind == "date":
         return any(a != b for a, b in zip(claim.parts, source.parts, strict=True) if None not in (a, b))
     if claim.kind == "clock":
@@ -65,7 +71,7 @@ def conflicts(claim: Value, source: Value) -> bool:
     is_near = abs(claim.base - source.base) <= 0.05 * max(abs(claim.base), abs(source.base))
     digits = len(f"{claim.amount:.15g}".replace(".", "").strip("-0"))
     is_rounded = float(f"{source.base / claim.size:.{max(digits, 1)}g}") == claim.amount
-    return not (claim.kind == "number" and is_near and (claim.size != source.size or is_rounded))
+    return not (is_near and (claim.size != source.size or is_rounded))
 
 
 _VERSION = r"(?<![\w.])(?:v\d+(?:\.\d+)+|\d+(?:\.\d+){2,})(?:-\w+)?(?!\w)"
@@ -116,9 +122,8 @@ def find_values(text: str) -> list[Value]:
 
 
 def _ids(text: str) -> Iterator[Value]:
-    for match in _ID.finditer(text):
-        if any(map(str.isdigit, match[0])) or "@" in match[0] or "://" in match[0]:  # otherwise it is a word
-            yield Value("id", match[0], *match.span())
+    # Without a digit or an address, it is a word.
+    return (Value("id", match[0], *match.span()) for match in _ID.finditer(text) if re.search(r"\d|@|://", match[0]))
 
 
 def _dates(text: str) -> Iterator[Value]:
