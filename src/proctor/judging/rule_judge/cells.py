@@ -18,7 +18,6 @@ from typing import Any
 
 from proctor.judging.rule_judge import lexicon
 from proctor.judging.rule_judge.claims import PAIR, split_statements
-from proctor.judging.rule_judge.lexicon import COST, UNITS
 from proctor.judging.rule_judge.reading import Token, Tokens, matches, read
 from proctor.judging.rule_judge.values import find_values
 
@@ -121,7 +120,7 @@ def read_cells(record: Record, names: frozenset[str], money: str) -> list[Cell]:
 def _read_field(label: str, value: str, names: frozenset[str], money: str) -> tuple[Tokens, Tokens]:
     """The label and value; a number has the unit of its label: `depth_m`, `Weight (kg)`, `minutes`, `Price/month`."""
     *words, last = re.findall(r"[^\W\d_]+|\d+|[€$£%]", _words(label)) or [""]
-    is_unit = last in UNITS and words[-1:] != ["per"] and (words or last != "min")
+    is_unit = last in lexicon.UNITS and words[-1:] != ["per"] and (words or last != "min")
     noun, _, period = " ".join(words if is_unit else [*words, last]).partition(" per ")
     is_number = re.fullmatch(r"[-−]?\d+(?:[.,]\d+)*", value.strip())
     unit = last if is_unit else "" if _AMOUNTS.isdisjoint(map(lexicon.stem, noun.split())) else money
@@ -168,7 +167,7 @@ def _label_in(claim: Tokens, cell: Cell) -> list[Token] | None:
         return label
     keys, last = {token.key for token in claim}, cell.label[-1]
     is_state = len(cell.label) == 1 and last.key in _STATES and not keys.isdisjoint(("be", "was"))
-    return [] if is_state or (COST in keys and last.key in _PRICES) else None
+    return [] if is_state or (lexicon.COST in keys and last.key in _PRICES) else None
 
 
 def _is_label(token: Token, word: Token) -> bool:

@@ -16,14 +16,13 @@ from dataclasses import replace
 from itertools import pairwise, takewhile
 
 from proctor.judging.rule_judge import lexicon
-from proctor.judging.rule_judge.lexicon import PREPOSITIONS
 from proctor.judging.rule_judge.reading import Token, Tokens
 
 _COPULAS = ("be", "was")
 _AND = Token("and", "and", "function")
 _LIMITING = frozenset(map(lexicon.stem, lexicon.ATTRIBUTIONS)) | lexicon.CONDITIONS | {"notonly", ":"}
 """Stems for conditions, alternatives and reported speech: parts of a sentence that has one are not stated."""
-_PLACING = PREPOSITIONS - {"of", "to", "by", "as", "from", "into", "onto"} | {"before", "after", "without"}
+_PLACING = lexicon.PREPOSITIONS - {"of", "to", "by", "as", "from", "into", "onto"} | {"before", "after", "without"}
 """Prepositions of a time, a place or a purpose, which may belong to several clauses."""
 
 
@@ -58,7 +57,9 @@ def without_marks(tokens: Sequence[Token]) -> Tokens:
 
 def is_framed(tokens: Tokens) -> bool:
     """Whether the sentence starts with a time, a place or a condition, which may hold for all that follows it."""
-    return bool(tokens) and (tokens[0].key in PREPOSITIONS or tokens[0].kind in ("date", "condition", "relation"))
+    return bool(tokens) and (
+        tokens[0].key in lexicon.PREPOSITIONS or tokens[0].kind in ("date", "condition", "relation")
+    )
 
 
 def stated(tokens: Tokens) -> list[Tokens]:
@@ -97,10 +98,7 @@ def _active(tokens: Tokens) -> Tokens:
 
 
 def split_clauses(tokens: Tokens) -> list[Tokens]:
-    """The clauses of a sentence, each with its subject; empty if the sentence cannot be split safely.
-
-    `The gate opens at 8 and closes at 20` is `the gate opens at 8` and `the gate closes at 20`.
-    """
+    """The clauses of a sentence, each with its subject; empty if it cannot be split safely: `it opens and closes`."""
     joined = _joined_parts(tokens)
     if len(joined) < 2 or any(token.key.partition("+")[0] in _LIMITING for token in tokens):
         return []
@@ -137,9 +135,9 @@ def _governs_more(head: Tokens) -> bool:
 def _split_statements(joined: Sequence[tuple[str, Tokens]]) -> list[Tokens]:
     """The clauses that the parts of a statement make up; empty if one of them lacks a subject."""
     clauses = [joined[0][1]]
-    head = clauses[0]
-    first = subject(head) if head[0].key not in (*PREPOSITIONS, "there") else ()
-    helper = [*takewhile(lambda each: each.kind in ("modal", "negation") or each.key in _COPULAS, head[len(first) :])]
+    first = subject(clauses[0])
+    after = clauses[0][len(first) :]
+    helper = [*takewhile(lambda each: each.kind in ("modal", "negation") or each.key in _COPULAS, after)]
     for joint, part in joined[1:]:
         if is_verb(part[0]) or (part[0].kind == "negation" and any(map(is_verb, part[1:2]))):
             is_participle, is_plain = part[0].key.endswith("+ed"), lexicon.is_bare(part[0].text.lower())
@@ -147,19 +145,14 @@ def _split_statements(joined: Sequence[tuple[str, Tokens]]) -> list[Tokens]:
             if not first or (is_participle and (joint == "," or has_verb(part))):
                 return []
             # `must not drink and drive`, `ordered the firm to pay and leave`
-            governs = any(token.kind == "negation" for token in helper) or any(
-                one.key == "to" and other.kind == "word" and not other.article for one, other in pairwise(clauses[-1])
-            )
-            if governs and (is_participle or is_plain):
+            pairs = pairwise(clauses[-1])
+            is_infinitive = any(a.key == "to" and b.kind == "word" and not b.article for a, b in pairs)
+            is_denied = any(token.kind == "negation" for token in helper)
+            if (is_infinitive or is_denied) and (is_participle or is_plain):
                 return []
             is_helped = is_participle or (is_plain and any(token.kind == "modal" for token in helper))
             clauses.append((*first, *(helper if is_helped else ()), *part))
-        elif (
-            has_verb(part)
-            and part[0].key not in PREPOSITIONS
-            and part[0].kind != "relation"
-            and not part[0].key.endswith("+ing")
-        ):
+        elif has_verb(part) and not is_framed(part):
             clauses.append(part)
             first, helper = subject(part), []
         else:

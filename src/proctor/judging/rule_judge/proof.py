@@ -91,10 +91,7 @@ def judge_claims(claims: Sequence[str], passages: Sequence[str], known: Sequence
 
 
 def _judge_pronoun(tokens: Tokens, grounds: Grounds) -> Verdict:
-    """Judge a claim that starts with a pronoun: it is the subject of the only sentence that has the claim's verb.
-
-    There must be a question that can mean that sentence: it has a pronoun, or none but words of that sentence.
-    """
+    """Judge a claim that starts with a pronoun by the only sentence that has its verb, and that the question can mean."""
     verb = next((token for token in tokens[1:] if token.kind == "word" or token.key == lexicon.COST), tokens[0])
     meant = [each for each in grounds.sources if any(map(partial(matches, verb), each.tokens))]
     words, named = _named_words(grounds.asked, meant[0].tokens) if len(meant) == 1 else ([], [])
@@ -199,14 +196,12 @@ def _difference(claim: Tokens, statement: Tokens, source: Source, sources: Seque
 
 
 def _is_elsewhere(token: Token, claim: Tokens, source: Source, sources: Sequence[Source]) -> bool:
-    """Whether another clause of the passages has the claimed token and may be about the claim's subject.
-
-    Another sentence may use a pronoun or other words for half of it; another clause of the same sentence does not.
-    """
+    """Whether another clause of the passages has the claimed token and may be about the claim's subject."""
     others = [each for each in claim if each.is_content and each != token]
     for each in sources:
         for clause in each.clauses:
             shared = sum(any(matches(other, word) for word in clause) for other in others)
+            # Another sentence may use a pronoun or other words for half of it.
             is_near = shared == len(others) if each is source and token.value else 2 * shared > len(others)
             if is_near and any(matches(token, word) for word in clause):
                 return True
@@ -257,14 +252,10 @@ def _has_roles(before: Tokens, one: Tokens, pivot: Tokens, other: Tokens) -> boo
         # `12 girls and 14 boys`, not `between 5 and 7` or `line 5 and line 7`
         is_apart = any(token.kind in ("word", "name") for token in pivot)
         return is_apart and excludes(one[0], other[0]) and not any(map(matches, before[-1:], pivot[-1:]))
-    if any(token.key in _MUTUAL for token in (*one, *pivot, *other)):
+    if any(token.key in lexicon.KINDS["mutual"] for token in (*one, *pivot, *other)):
         return False
     verbs = [token for token in pivot if grammar.is_verb(token) and token.kind != "modal"]
     is_directed = any(
         {token.key.partition("+")[0], token.text.lower()}.isdisjoint(lexicon.SYMMETRIC) for token in verbs
     )
     return is_directed or any(token.kind == "relation" for token in pivot)
-
-
-_MUTUAL = ("with", "against", "between", "like", "and", "near", "opposite", "beside", "along", "next")
-"""Words that may join two equals: `Anna dances with Ben`."""

@@ -26,22 +26,16 @@ class Value:
     start: int
     end: int
     amount: float = 0.0
-    """Of a number: in `unit`. Of a time of day: minutes since midnight."""
+    """Of a number: in the base unit of its dimension. Of a time of day: minutes since midnight."""
     unit: str = ""
     """Of a number: its dimension (`time`, `usd`), `ordinal`, or empty. Of a time of day: whether its half is known."""
-    size: float = 1.0
-    """The size of the unit in the base unit of its dimension."""
     parts: tuple[int | None, ...] = ()
     """Of a date: year, month, day, weekday, as far as the text has them."""
 
     @property
-    def base(self) -> float:
-        return self.amount * self.size
-
-    @property
     def key(self) -> str:
         """The same for every way to write the same value."""
-        return self.text.casefold() if self.kind == "id" else f"{self.base:.10g} {self.unit} {self.parts}"
+        return self.text.casefold() if self.kind == "id" else f"{self.amount:.10g} {self.unit} {self.parts}"
 
 
 def same_value(claim: Value, source: Value) -> bool:
@@ -52,7 +46,7 @@ def same_value(claim: Value, source: Value) -> bool:
         return claim.text.casefold() == source.text.casefold()
     if claim.kind == "date":
         return all(ours in (None, theirs) for ours, theirs in zip(claim.parts, source.parts, strict=True))
-    return math.isclose(claim.base, source.base)
+    return math.isclose(claim.amount, source.amount)
 
 
 def conflicts(claim: Value, source: Value) -> bool:
@@ -66,12 +60,12 @@ def conflicts(claim: Value, source: Value) -> bool:
     if claim.kind == "clock":
         return claim.amount % 720 != source.amount % 720 or claim.unit == source.unit
     if claim.unit != source.unit:
-        return bool(claim.unit and source.unit) and claim.amount == source.amount
-    # 10 miles are 16.1 km, which people write as 16 km, or as 15; 1,234,567 is 1.2 million.
-    is_near = abs(claim.base - source.base) <= 0.05 * max(abs(claim.base), abs(source.base))
+        is_same_number = claim.amount == source.amount or claim.text.split()[0] == source.text.split()[0]
+        return bool(claim.unit and source.unit) and is_same_number  # `2 weeks` and `2 months`
+    # 1,234,567 is 1.2 million, and 10 miles are 16 km.
     digits = len(f"{claim.amount:.15g}".replace(".", "").strip("-0"))
-    is_rounded = float(f"{source.base / claim.size:.{max(digits, 1)}g}") == claim.amount
-    return not (is_near and (claim.size != source.size or is_rounded))
+    is_rounded = float(f"{source.amount:.{max(digits, 1)}g}") == claim.amount
+    return not (is_rounded and math.isclose(claim.amount, source.amount, rel_tol=0.05))
 
 
 _VERSION = r"(?<![\w.])(?:v\d+(?:\.\d+)+|\d+(?:\.\d+){2,})(?:-\w+)?(?!\w)"
@@ -159,4 +153,4 @@ def _numbers(text: str) -> Iterator[Value]:
         )
         degree = {"c": "celsius", "f": "fahrenheit"}.get(read["degree"][:1])
         unit, size = UNITS.get(read["code"] or read["sign"] or degree or read["unit"], ("", 1.0))
-        yield Value("number", match[0].strip(), *match.span(), amount, "ordinal" if read["rank"] else unit, size)
+        yield Value("number", match[0].strip(), *match.span(), amount * size, "ordinal" if read["rank"] else unit)
