@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
@@ -45,11 +46,9 @@ class Cell:
 def split_passage(passage: str) -> Iterator[Record | str]:
     """The records of a passage, and its other texts."""
     if passage.lstrip()[:1] in ("{", "["):
-        try:
+        with suppress(ValueError, RecursionError):  # `[1] The shop opens at 9.`
             yield from _objects(json.loads(passage), "")
             return
-        except (ValueError, RecursionError):
-            pass  # `[1] The shop opens at 9.`
     prose: list[str] = []
     for separator, group in groupby(passage.strip().splitlines(), key=_separator):
         lines = list(group)
@@ -110,7 +109,7 @@ def _words(key: str) -> str:
 
 
 def read_cells(record: Record, names: frozenset[str], money: str) -> list[Cell]:
-    """The cells of a record. `names` are words that are names elsewhere, `money` the currency of amounts without one."""
+    """The cells of a record. `names` are names in other texts, `money` is the currency of amounts without one."""
     ways, fields = record
     years = re.compile(r"(?:1\d|20|21)\d\d")
     rows = [read(f"in {name}")[1:] if years.fullmatch(name) else read(name, names) for name in ways if name]
@@ -183,10 +182,9 @@ def _is_light(token: Token) -> bool:
 def _said(claim: Tokens, label: Sequence[Token], cell: Cell) -> tuple[Tokens, Cell] | None:
     """What a claim without its row says about a cell, and the cell."""
     said = tuple(token for token in claim if token not in label and (token in cell.value or not _is_light(token)))
-    if not said or cell.value in _BOOLEANS.values():
-        return (said, cell) if cell.value in _BOOLEANS.values() else None
-    before, after = claim[: claim.index(said[0])][-1:], claim[claim.index(said[-1]) + 1 :][:1]
+    if cell.value in _BOOLEANS.values():
+        return said, cell
     # `Eva is the manager of Tom` and `Tom's manager is Eva` are not about Eva's manager.
-    has = any(token.key in ("have", "had") for token in claim)
-    is_owner = (after and after[0].key == "s") or (before and before[0].key == "of" and not has)
-    return None if is_owner else (said, cell)
+    before, after = (claim[: claim.index(said[0])][-1:], claim[claim.index(said[-1]) + 1 :][:1]) if said else ((), ())
+    is_of = any(token.key == "of" for token in before) and not any(token.key in ("have", "had") for token in claim)
+    return None if not said or is_of or any(token.key == "s" for token in after) else (said, cell)

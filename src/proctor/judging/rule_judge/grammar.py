@@ -98,7 +98,7 @@ def _active(tokens: Tokens) -> Tokens:
 
 
 def split_clauses(tokens: Tokens) -> list[Tokens]:
-    """The clauses of a sentence, each with its subject; empty if it cannot be split safely: `it opens and closes`."""
+    """The clauses of a sentence, each with its subject; empty if it cannot be split safely."""
     joined = _joined_parts(tokens)
     if len(joined) < 2 or any(token.key.partition("+")[0] in _LIMITING for token in tokens):
         return []

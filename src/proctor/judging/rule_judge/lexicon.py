@@ -20,8 +20,9 @@ ATTRIBUTIONS, SPLITTERS, LINKS = (KINDS[name] for name in ("attributions", "spli
 LIMITS, SYMMETRIC, ABBREVIATIONS, MONEY = (KINDS[name] for name in ("limits", "symmetric", "abbreviations", "money"))
 FUNCTION_WORDS = ARTICLES | HARMLESS | NEGATIONS | PRONOUNS | PREPOSITIONS | CONDITIONS | RELATIONS | KINDS["function"]
 """Words without content."""
-MODALS: dict[str, int] = _TABLES["ranks"]["modals"]
-QUANTIFIERS: dict[str, int] = _TABLES["ranks"]["quantifiers"]
+MODALS, QUANTIFIERS, SPELLED, SCALES = (
+    _TABLES["ranks"][name] for name in ("modals", "quantifiers", "numbers", "scales")
+)
 COMPLEMENTS = {word: group[0] for group in _GROUPS["complements"] for word in group[1:]}
 PHRASES = (
     {phrase: into for into, phrases in _TABLES["phrases"].items() for phrase in phrases.split("|")}
@@ -38,8 +39,6 @@ UNITS = {
 }
 """Each way to write a unit, with its dimension and its size in the base unit."""
 MONTHS, WEEKDAYS = (_TABLES["kinds"][name].split() for name in ("months", "weekdays"))
-SPELLED: dict[str, int] = _TABLES["ranks"]["numbers"]
-SCALES: dict[str, float] = _TABLES["ranks"]["scales"]
 SPELLINGS = [(re.compile(pattern, re.IGNORECASE), plain) for pattern, plain in _TABLES["spellings"]["patterns"]]
 COURTESIES: dict[str, list[str]] = _TABLES["courtesies"]
 """Patterns of what claims nothing: greetings, offers, remarks, statements about the speaker, refusals."""

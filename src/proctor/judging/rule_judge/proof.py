@@ -38,12 +38,11 @@ OPEN = Verdict("cannot tell", "no rule proves or refutes it from the passages")
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One sentence of the passages, what it states in each way to write it, and its clauses (or itself)."""
+    """One sentence of the passages, and what it states in each way to write it."""
 
     text: str
     tokens: Tokens
     statements: Sequence[Tokens]
-    clauses: Sequence[Tokens]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +66,7 @@ def read_grounds(passages: tuple[str, ...], claims: tuple[str, ...] = (), known:
         # What follows a semicolon may hold only in the case that is named before it: `In winter, …; …`.
         is_governed = before.endswith(";") and grammar.is_framed(read(before))
         if not is_governed and not text.rstrip(" \"'”)").endswith("?"):
-            sources.append(Source(text, tokens, grammar.stated(tokens), grammar.split_clauses(tokens) or [tokens]))
+            sources.append(Source(text, tokens, grammar.stated(tokens)))
     units = {value.unit for text in (*passages, *known) for value in find_values(text)} & MONEY
     money = units.pop() if len(units) == 1 else ""  # the currency of amounts without one
     data = [cell for item in items if not isinstance(item, str) for cell in cells.read_cells(item, names, money)]
@@ -91,13 +90,14 @@ def judge_claims(claims: Sequence[str], passages: Sequence[str], known: Sequence
 
 
 def _judge_pronoun(tokens: Tokens, grounds: Grounds) -> Verdict:
-    """Judge a claim that starts with a pronoun by the only sentence that has its verb, and that the question can mean."""
+    """Judge a claim that starts with a pronoun by the only sentence with its verb, if the question can mean that."""
     verb = next((token for token in tokens[1:] if token.kind == "word" or token.key == lexicon.COST), tokens[0])
     meant = [each for each in grounds.sources if any(map(partial(matches, verb), each.tokens))]
-    words, named = _named_words(grounds.asked, meant[0].tokens) if len(meant) == 1 else ([], [])
-    is_clear = named == words != [] or any(token.key in lexicon.PRONOUNS for token in grounds.asked)
-    subject = grammar.subject(meant[0].tokens) if len(meant) == 1 and is_clear else ()
-    return _judge_tokens((*subject, *tokens[1:]), grounds) if subject else OPEN
+    if len(meant) != 1 or not grounds.asked or not (subject := grammar.subject(meant[0].tokens)):
+        return OPEN
+    has_pronoun = any(token.key in lexicon.PRONOUNS for token in grounds.asked)
+    is_clear = has_pronoun or _share(grounds.asked, meant[0].tokens) == 1
+    return _judge_tokens((*subject, *tokens[1:]), grounds) if is_clear else OPEN
 
 
 def _judge(text: str, tokens: Tokens, grounds: Grounds, before: Verdict | None) -> Verdict:
@@ -125,16 +125,15 @@ def _judge(text: str, tokens: Tokens, grounds: Grounds, before: Verdict | None) 
 
 def _fits_reply(text: str, tokens: Tokens, asked: Tokens) -> bool:
     """Whether a statement after `yes` or `no` is about the question, and says the same (or the opposite)."""
-    words, named = _named_words(asked, tokens)
+    share, is_yes = _share(asked, tokens), bool(_YES.match(text))
     is_same = len({sum(token.kind == "negation" for token in each) % 2 for each in (tokens, asked)}) == 1
-    is_yes = bool(_YES.match(text))
-    return 2 * len(named) >= len(words) and (is_same == is_yes or (not is_yes and named != words))
+    return share >= 0.5 and (is_same == is_yes or (not is_yes and share < 1))
 
 
-def _named_words(asked: Tokens, tokens: Tokens) -> tuple[list[Token], list[Token]]:
-    """The content words of a question, and those that the tokens have."""
+def _share(asked: Tokens, tokens: Tokens) -> float:
+    """The share of the question's content words that the tokens have."""
     words = [token for token in asked if token.kind in ("word", "name", "id", "number", "date")]
-    return words, [word for word in words if any(map(partial(matches, word), tokens))]
+    return sum(any(map(partial(matches, word), tokens)) for word in words) / len(words) if words else 1.0
 
 
 _YES = re.compile(r"\W*(?:yes|yeah|yep|sure|of course|certainly|absolutely)\b", re.IGNORECASE)
@@ -174,11 +173,10 @@ def _judge_data(tokens: Tokens, grounds: Grounds) -> Verdict:
     place = next((index for index, token in enumerate(claim) if token.key == "for"), len(claim))
     is_echo = all(any(matches(token, each) for each in grounds.asked) for token in claim[place:] if token.is_content)
     for text in (claim, claim[:place]) if is_echo else (claim,):
-        if found := cells.find_cell(text, grounds.data, grounds.asked):
-            said, cell = found
-            verdict = _verdict(difference(said, cell.value), cell.quote)
-            if verdict != OPEN:
-                return verdict
+        said, cell = cells.find_cell(text, grounds.data, grounds.asked) or ((), None)
+        reason = difference(said, cell.value) if cell else None
+        if cell and reason is not None:
+            return _verdict(reason, cell.quote)
     return OPEN
 
 
@@ -199,7 +197,7 @@ def _is_elsewhere(token: Token, claim: Tokens, source: Source, sources: Sequence
     """Whether another clause of the passages has the claimed token and may be about the claim's subject."""
     others = [each for each in claim if each.is_content and each != token]
     for each in sources:
-        for clause in each.clauses:
+        for clause in grammar.split_clauses(each.tokens) or [each.tokens]:
             shared = sum(any(matches(other, word) for word in clause) for other in others)
             # Another sentence may use a pronoun or other words for half of it.
             is_near = shared == len(others) if each is source and token.value else 2 * shared > len(others)

@@ -1,8 +1,8 @@
 """Reads typed values in a text: numbers with units, money, dates, times of day and identifiers.
 
-How it works: one pattern per type, tried in an order in which the most specific wins: dates, times of day, identifiers
-(`A-17`, `2.8.1`), numbers. Values of one dimension are compared in its base unit, so 90 minutes are 1.5
-hours. Comparing strings instead would fail "3 May 2025" against "2025-05-03" and pass 70 euros for 70 dollars.
+One pattern per type is tried, the most specific first: dates, times of day, identifiers (`A-17`, `2.8.1`), numbers.
+Values of one dimension are compared in its base unit, so 90 minutes are 1.5 hours. Comparing strings instead would fail
+"3 May 2025" against "2025-05-03" and pass 70 euros for 70 dollars.
 """
 
 from __future__ import annotations
@@ -71,6 +71,7 @@ def conflicts(claim: Value, source: Value) -> bool:
 _VERSION = r"(?<![\w.])(?:v\d+(?:\.\d+)+|\d+(?:\.\d+){2,})(?:-\w+)?(?!\w)"
 _CODE = r"(?<![\w.])\d+-[A-Z]{1,3}\b|(?<![\w-])[A-Za-z]\w*(?:[-_/]\w+)*"
 _ID = re.compile(rf"https?://\S+[\w/]|[\w.+-]+@[\w-]+\.[\w.]+\w|{_VERSION}|{_CODE}")
+_SHORT_MONTHS = [name[:3] for name in MONTHS]
 _MONTH = "|".join(["sept?(?:ember)?", *(f"{m[:3]}(?:{m[3:]})?" for m in MONTHS if m != "september")])
 _DAY = r"\d{1,2}(?:st|nd|rd|th)?(?!\d)"
 _YEAR = r"(?:1\d|20|21)\d\d(?![\d,.]\d|[\w-]|\s(?:percent|euros?|dollars?|people|homes|items))"
@@ -125,8 +126,7 @@ def _dates(text: str) -> Iterator[Value]:
         fields = {name[0]: word.lower() for name, word in match.groupdict().items() if word is not None}
         year, day = (int(re.sub(r"\D", "", fields[name])) if name in fields else None for name in "yd")
         name = fields.get("m", "")
-        month = next((number for number, full in enumerate(MONTHS, 1) if full[:3] == name[:3]), None)
-        month = int(name) if name.isdigit() else month
+        month = int(name) if name.isdigit() else _SHORT_MONTHS.index(name[:3]) + 1 if name else None
         weekday = WEEKDAYS.index(fields["w"]) if "w" in fields else None
         start = match.start("y7") if match["y7"] else match.start()
         if 1 <= (month or 1) <= 12 and 1 <= (day or 1) <= 31:
