@@ -17,8 +17,7 @@ from proctor.judging.rule_judge.claims import declines, makes_claim, split_state
 from proctor.judging.rule_judge.grammar import has_verb
 from proctor.judging.rule_judge.lexicon import FUNCTION_WORDS, stem
 from proctor.judging.rule_judge.proof import Verdict, judge_claims
-from proctor.judging.rule_judge.reading import Token, fold, matches, names_in, read
-from proctor.judging.rule_judge.values import conflicts
+from proctor.judging.rule_judge.reading import Token, conflicts, fold, matches, names_in, read
 
 _MAX_CLEAR_ANSWER = 40
 """An answer with more words may mention another value for another reason than to give it."""

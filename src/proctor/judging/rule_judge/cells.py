@@ -19,8 +19,7 @@ from typing import Any
 
 from proctor.judging.rule_judge import lexicon
 from proctor.judging.rule_judge.claims import PAIR, split_statements
-from proctor.judging.rule_judge.reading import Token, Tokens, matches, read
-from proctor.judging.rule_judge.values import find_values
+from proctor.judging.rule_judge.reading import Token, Tokens, find_values, matches, read
 
 _LIGHT, _PRICES, _AMOUNTS, _STATES = (
     lexicon.KINDS[name] | frozenset(map(lexicon.stem, lexicon.KINDS[name]))
@@ -79,7 +78,11 @@ def _objects(value: Any, kind: str) -> Iterator[Record | str]:
     if isinstance(value, str) and len(value.split()) > 2:
         yield value
     if isinstance(value, dict):
-        names = [name for key, text in value.items() if _is_naming(key, text) for name in _names(key, str(text))]
+        # An identifier names its object, and what is called `name`, `title`, `order`.
+        texts = {key: str(item) for key, item in value.items() if type(item) in (str, int)}
+        ids = [key for key, text in texts.items() if [(e.kind, e.text) for e in find_values(text)] == [("id", text)]]
+        naming = [key for key in texts if key in ids or _words(key).split()[-1:] in _NAMING]
+        names = [name for key in naming for name in _names(key, texts[key])]
         names += [way for name in names if kind for way in (f"{kind} {name}", f"{name} {kind}")] or [kind]
         currency = value.get("currency") or value.get("unit") or ""
         scalars = {key: item for key, item in value.items() if isinstance(item, (str, int, float)) and item != ""}
@@ -92,12 +95,6 @@ def _objects(value: Any, kind: str) -> Iterator[Record | str]:
             yield from _objects(item, _words(key))
 
 
-def _is_naming(key: str, item: Any) -> bool:
-    """Whether the value at a key names its object: an identifier, or what is called `name`, `title`, `order`."""
-    is_id = isinstance(item, str) and [value.text for value in find_values(item) if value.kind == "id"] == [item]
-    return is_id or (type(item) in (str, int) and _words(key).split()[-1:] in _NAMING)
-
-
 def _names(kind: str, name: str) -> list[str]:
     noun = re.sub(r" (?:id|name|number)$", "", _words(kind))
     return [name, f"{noun} {name}", f"{name} {noun}"]
@@ -108,31 +105,30 @@ def _words(key: str) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", re.sub(r"[_-]", " ", key).replace("/", " per ")).lower()
 
 
-def read_cells(record: Record, names: frozenset[str], money: str) -> list[Cell]:
-    """The cells of a record. `names` are names in other texts, `money` is the currency of amounts without one."""
+def read_cells(record: Record, names: frozenset[str], money: str) -> Iterator[Cell]:
+    """The cells of a record. `names` are names in other texts, `money` is the currency of amounts without one.
+
+    A number has the unit and the period of its label: `depth_m`, `Weight (kg)`, `minutes`, `Price/month`.
+    """
     ways, fields = record
     years = re.compile(r"(?:1\d|20|21)\d\d")
     rows = [read(f"in {name}")[1:] if years.fullmatch(name) else read(name, names) for name in ways if name]
-    return [Cell(rows, *_read_field(label, value, names, money), f"{label}: {value}") for label, value in fields]
-
-
-def _read_field(label: str, value: str, names: frozenset[str], money: str) -> tuple[Tokens, Tokens]:
-    """The label and value; a number has the unit of its label: `depth_m`, `Weight (kg)`, `minutes`, `Price/month`."""
-    *words, last = re.findall(r"[^\W\d_]+|\d+|[€$£%]", _words(label)) or [""]
-    is_unit = last in lexicon.UNITS and words[-1:] != ["per"] and (words or last != "min")
-    noun, _, period = " ".join(words if is_unit else [*words, last]).partition(" per ")
-    is_number = re.fullmatch(r"[-−]?\d+(?:[.,]\d+)*", value.strip())
-    unit = last if is_unit else "" if _AMOUNTS.isdisjoint(map(lexicon.stem, noun.split())) else money
-    text = f"{value} {unit}" if is_number else value
-    names |= {word.lower() for word in re.findall(r"[A-Z][^\W\d_]*", value)}
-    return read(noun), _BOOLEANS.get(value.strip().lower(), read(f"{text} per {period}" if period else text, names))
+    for label, value in fields:
+        *words, last = re.findall(r"[^\W\d_]+|\d+|[€$£%]", _words(label)) or [""]
+        is_unit = last in lexicon.UNITS and words[-1:] != ["per"] and (words or last != "min")
+        noun, _, period = " ".join(words if is_unit else [*words, last]).partition(" per ")
+        unit = last if is_unit else "" if _AMOUNTS.isdisjoint(map(lexicon.stem, noun.split())) else money
+        text = f"{value} {unit}" if re.fullmatch(r"[-−]?\d+(?:[.,]\d+)*", value.strip()) else value
+        capitals = {word.lower() for word in re.findall(r"[A-Z][^\W\d_]*", value)}
+        tokens = read(f"{text} per {period}" if period else text, names | capitals)
+        yield Cell(rows, read(noun), _BOOLEANS.get(value.strip().lower(), tokens), f"{label}: {value}")
 
 
 def find_cell(claim: Tokens, cells: Sequence[Cell], asked: Tokens) -> tuple[Tokens, Cell] | None:
     """What a claim says about a cell, and the cell; `None` if it is about none, or about one that is not clear.
 
-    The cell whose row the claim names with most words is meant, or that of the row in the question (`asked`), rather
-    with its label than without. If no other row has that label, the name may be missing.
+    That is the cell whose row the claim or the question (`asked`) names, rather with its label than without. If no
+    other row has that label, the name may be missing.
     """
     found: list[tuple[tuple[int, ...], Tokens, list[Token], Cell]] = []
     kinds = {token.kind for cell in cells for name in cell.names for token in name} & {"id", "number"}
@@ -156,15 +152,12 @@ def _place(tokens: Tokens, part: Tokens) -> int:
 
 
 def _label_in(claim: Tokens, cell: Cell) -> list[Token] | None:
-    """The claim's words for the label of a cell; empty if it is meant without its label, `None` if it is not meant.
-
-    A main value is, a price after `costs`, and a status after `is`.
-    """
+    """The claim's words for the label of a cell; empty if it is meant without its label, `None` if it is not meant."""
     words = [token for token in cell.label if not _is_light(token)] or cell.label
     label = [token for word in words for token in [each for each in claim if _is_label(each, word)][:1]]
     if not words or len(label) == len(words):
         return label
-    keys, last = {token.key for token in claim}, cell.label[-1]
+    keys, last = {token.key for token in claim}, cell.label[-1]  # a price is meant after `costs`, a status after `is`
     is_state = len(cell.label) == 1 and last.key in _STATES and not keys.isdisjoint(("be", "was"))
     return [] if is_state or (lexicon.COST in keys and last.key in _PRICES) else None
 

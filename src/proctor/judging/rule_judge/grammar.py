@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 from itertools import pairwise, takewhile
 
 from proctor.judging.rule_judge import lexicon
@@ -62,6 +63,7 @@ def is_framed(tokens: Tokens) -> bool:
     )
 
 
+@lru_cache(maxsize=4096)
 def stated(tokens: Tokens) -> list[Tokens]:
     """Everything that a sentence states: its forms, and those of its clauses."""
     is_whole = is_framed(tokens) and tokens[0].key not in lexicon.SPLITTERS  # but `because A, B` states A and B
@@ -86,10 +88,10 @@ def _moved(tokens: Tokens) -> Tokens:
 def _active(tokens: Tokens) -> Tokens:
     """`B was bought by A in 2019` as `A bought B in 2019`."""
     keys = [token.key for token in tokens]
-    place = next((i for i in range(1, len(keys) - 2) if keys[i] in _COPULAS and keys[i + 1].endswith("+ed")), 0)
-    if not place or "by" not in keys[place + 2 :]:
+    by = keys.index("by") if "by" in keys else 0
+    place = next((i for i in range(1, by - 1) if keys[i] in _COPULAS and keys[i + 1].endswith("+ed")), 0)
+    if not place:
         return ()
-    by = keys.index("by", place + 2)
     agent = [*takewhile(lambda each: each.kind in ("word", "name", "quantifier") or each.key == "of", tokens[by + 1 :])]
     verb = tokens[place + 1]
     form = verb if keys[place] == "was" else replace(verb, key=verb.key.removesuffix("+ed"))

@@ -13,14 +13,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 from itertools import pairwise
 from typing import Literal
 
 from proctor.judging.rule_judge import cells, grammar, lexicon
 from proctor.judging.rule_judge.claims import split_statements, without_courtesy
-from proctor.judging.rule_judge.reading import Token, Tokens, excludes, matches, names_in, read
-from proctor.judging.rule_judge.values import MONEY, find_values
+from proctor.judging.rule_judge.reading import Tokens, excludes, find_values, matches, names_in, read
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,54 +36,40 @@ OPEN = Verdict("cannot tell", "no rule proves or refutes it from the passages")
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    """One sentence of the passages, and what it states in each way to write it."""
-
-    text: str
-    tokens: Tokens
-    statements: Sequence[Tokens]
-
-
-@dataclass(frozen=True, slots=True)
 class Grounds:
-    """What claims are judged by: the sentences and the data of the passages, and what the user said."""
+    """What claims are judged by: the sentences of the passages as texts and tokens, their data, and the question."""
 
-    sources: Sequence[Source]
+    sources: Sequence[tuple[str, Tokens]]
     data: Sequence[cells.Cell]
     asked: Tokens
 
 
-@lru_cache(maxsize=64)
-def read_grounds(passages: tuple[str, ...], claims: tuple[str, ...] = (), known: tuple[str, ...] = ()) -> Grounds:
-    """The passages and the user's words as tokens. The claims tell which words are names."""
-    names = names_in([*passages, *claims])
+def _read_grounds(passages: Sequence[str], known: Sequence[str], names: frozenset[str]) -> Grounds:
     items = [item for passage in passages for item in cells.split_passage(passage)]
     prose = [statement for item in items if isinstance(item, str) for statement in split_statements(item)]
-    sources: list[Source] = []
-    for before, text in pairwise(["", *prose]):
-        tokens = read(text, names)
+    sources = [
+        (text, read(text, names))
+        for before, text in pairwise(["", *prose])
         # What follows a semicolon may hold only in the case that is named before it: `In winter, …; …`.
-        is_governed = before.endswith(";") and grammar.is_framed(read(before))
-        if not is_governed and not text.rstrip(" \"'”)").endswith("?"):
-            sources.append(Source(text, tokens, grammar.stated(tokens)))
-    units = {value.unit for text in (*passages, *known) for value in find_values(text)} & MONEY
+        if not text.rstrip(" \"'”)").endswith("?") and not (before.endswith(";") and grammar.is_framed(read(before)))
+    ]
+    units = {value.unit for text in (*passages, *known) for value in find_values(text)} & lexicon.MONEY
     money = units.pop() if len(units) == 1 else ""  # the currency of amounts without one
     data = [cell for item in items if not isinstance(item, str) for cell in cells.read_cells(item, names, money)]
-    asked = tuple(token for text in known for token in read(text, names))
-    return Grounds(sources, data, asked)
+    return Grounds(sources, data, tuple(token for text in known for token in read(text, names)))
 
 
 def judge_claims(claims: Sequence[str], passages: Sequence[str], known: Sequence[str] = ()) -> list[Verdict]:
     """The verdict on each claim. `known` is what the user said."""
-    grounds = read_grounds(tuple(passages), tuple(claims), tuple(known))
     names = names_in([*passages, *claims])
+    grounds = _read_grounds(passages, known, names)
     statements = [read(without_courtesy(text) or text, names) for text in claims]
     verdicts: list[Verdict] = []
     for text, tokens in zip(claims, statements, strict=True):
         verdicts.append(_judge(text, tokens, grounds, verdicts[-1] if verdicts else None))
     # Steps in another order than in the passages are left open.
     steps = [i for i, tokens in enumerate(statements) if tokens and grammar.is_bare(tokens[0])]
-    texts = [source.text for source in grounds.sources]
+    texts = [text for text, _ in grounds.sources]
     places = [texts.index(verdicts[i].quote) for i in steps if verdicts[i].quote in texts]
     return verdicts if places == sorted(places) else [OPEN if i in steps else v for i, v in enumerate(verdicts)]
 
@@ -92,11 +77,11 @@ def judge_claims(claims: Sequence[str], passages: Sequence[str], known: Sequence
 def _judge_pronoun(tokens: Tokens, grounds: Grounds) -> Verdict:
     """Judge a claim that starts with a pronoun by the only sentence with its verb, if the question can mean that."""
     verb = next((token for token in tokens[1:] if token.kind == "word" or token.key == lexicon.COST), tokens[0])
-    meant = [each for each in grounds.sources if any(map(partial(matches, verb), each.tokens))]
-    if len(meant) != 1 or not grounds.asked or not (subject := grammar.subject(meant[0].tokens)):
+    meant = [source for _, source in grounds.sources if any(map(partial(matches, verb), source))]
+    if len(meant) != 1 or not grounds.asked or not (subject := grammar.subject(meant[0])):
         return OPEN
     has_pronoun = any(token.key in lexicon.PRONOUNS for token in grounds.asked)
-    is_clear = has_pronoun or _share(grounds.asked, meant[0].tokens) == 1
+    is_clear = has_pronoun or _share(grounds.asked, meant[0]) == 1
     return _judge_tokens((*subject, *tokens[1:]), grounds) if is_clear else OPEN
 
 
@@ -110,7 +95,7 @@ def _judge(text: str, tokens: Tokens, grounds: Grounds, before: Verdict | None) 
     if _REPLY.match(text) and grounds.asked and not _fits_reply(text, tokens, grounds.asked):
         return Verdict("cannot tell", "the yes or no may be about something else")
     bare = _bare(_FOREIGN_REPLY.sub("", text))
-    if copy := next((source.text for source in grounds.sources if _bare(source.text) == bare), None):
+    if copy := next((quote for quote, _ in grounds.sources if _bare(quote) == bare), None):
         return _verdict("", copy)
     if not lexicon.is_english(text):
         return Verdict("cannot tell", "the rules are for English")
@@ -157,11 +142,12 @@ def _verdict(reason: str | None, quote: str) -> Verdict:
 
 def _judge_tokens(tokens: Tokens, grounds: Grounds) -> Verdict:
     """Any sentence that proves the claim decides; otherwise any that refutes it; otherwise the data."""
+    claims, sources = grammar.forms(tokens), [source for _, source in grounds.sources]
     found = [
-        _verdict(_difference(claim, statement, source, grounds.sources), source.text)
-        for source in grounds.sources
-        for statement in source.statements
-        for claim in grammar.forms(tokens)
+        _verdict(_difference(claim, statement, source, sources), quote)
+        for quote, source in grounds.sources
+        for statement in grammar.stated(source)
+        for claim in claims
     ]
     ranked = [each for answer in ("supported", "contradicted") for each in found if each.answer == answer]
     return ranked[0] if ranked else _judge_data(tokens, grounds)
@@ -180,7 +166,7 @@ def _judge_data(tokens: Tokens, grounds: Grounds) -> Verdict:
     return OPEN
 
 
-def _difference(claim: Tokens, statement: Tokens, source: Source, sources: Sequence[Source]) -> str | None:
+def _difference(claim: Tokens, statement: Tokens, source: Tokens, sources: Sequence[Tokens]) -> str | None:
     """Why a claim contradicts one statement of a source; `None` also if the passages may say it elsewhere."""
     reason, pairs = difference(claim, statement), list(zip(claim, statement, strict=False))
     if reason == "" and any(ours.kind == "date" and ours.key != theirs.key for ours, theirs in pairs):
@@ -189,21 +175,15 @@ def _difference(claim: Tokens, statement: Tokens, source: Source, sources: Seque
     if not reason or len(claim) != len(statement) or len(changed) != 1:
         return reason
     # Holland may be the Netherlands, unless the passages have both.
-    is_new_name = changed[0].kind == "name" and not any(matches(changed[0], each) for s in sources for each in s.tokens)
-    return None if is_new_name or _is_elsewhere(changed[0], claim, source, sources) else reason
-
-
-def _is_elsewhere(token: Token, claim: Tokens, source: Source, sources: Sequence[Source]) -> bool:
-    """Whether another clause of the passages has the claimed token and may be about the claim's subject."""
-    others = [each for each in claim if each.is_content and each != token]
+    is_open = changed[0].kind == "name" and not any(matches(changed[0], token) for each in sources for token in each)
+    # Another sentence may have it about the same subject, with a pronoun or other words for half of it.
+    others = [each for each in claim if each.is_content and each != changed[0]]
     for each in sources:
-        for clause in grammar.split_clauses(each.tokens) or [each.tokens]:
+        for clause in grammar.split_clauses(each) or [each]:
             shared = sum(any(matches(other, word) for word in clause) for other in others)
-            # Another sentence may use a pronoun or other words for half of it.
-            is_near = shared == len(others) if each is source and token.value else 2 * shared > len(others)
-            if is_near and any(matches(token, word) for word in clause):
-                return True
-    return False
+            is_near = shared == len(others) if each is source and changed[0].value else 2 * shared > len(others)
+            is_open |= is_near and any(matches(changed[0], word) for word in clause)
+    return None if is_open else reason
 
 
 def difference(claim: Tokens, statement: Tokens) -> str | None:

@@ -16,9 +16,8 @@ from typing import Literal
 
 from proctor.judging.rule_judge.claims import declines, makes_claim, without_courtesy
 from proctor.judging.rule_judge.grammar import is_verb, without_marks
-from proctor.judging.rule_judge.lexicon import FUNCTION_WORDS, PREPOSITIONS, PRONOUNS, is_english, stem
+from proctor.judging.rule_judge.lexicon import FUNCTION_WORDS, MONEY, PREPOSITIONS, PRONOUNS, is_english, stem
 from proctor.judging.rule_judge.reading import Token, Tokens, matches, names_in, read
-from proctor.judging.rule_judge.values import MONEY
 
 
 @dataclass(frozen=True, slots=True)
