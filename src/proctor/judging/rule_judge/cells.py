@@ -177,7 +177,7 @@ def _said(claim: Tokens, label: Sequence[Token], cell: Cell) -> tuple[Tokens, Ce
     said = tuple(token for token in claim if token not in label and (token in cell.value or not _is_light(token)))
     if cell.value in _BOOLEANS.values():
         return said, cell
-    # `Eva is the manager of Tom`, `Tom's manager is Eva` and `Eva's city is in Peru` do not give the value of Eva's cell.
+    # `Eva is the manager of Tom`, `Tom's manager is Eva`, `Eva's city is in Peru` do not give the value of Eva's cell.
     before, after = (claim[: claim.index(said[0])][-1:], claim[claim.index(said[-1]) + 1 :][:1]) if said else ((), ())
     is_other = any(token.key == "of" or (token.key == "in" and said[0].kind == "name") for token in before)
     is_owned = any(token.key == "s" for token in after)

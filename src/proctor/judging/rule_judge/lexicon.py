@@ -20,9 +20,8 @@ ATTRIBUTIONS, SPLITTERS, LINKS = (KINDS[name] for name in ("attributions", "spli
 LIMITS, SYMMETRIC, ABBREVIATIONS, MONEY = (KINDS[name] for name in ("limits", "symmetric", "abbreviations", "money"))
 FUNCTION_WORDS = ARTICLES | HARMLESS | NEGATIONS | PRONOUNS | PREPOSITIONS | CONDITIONS | RELATIONS | KINDS["function"]
 """Words without content."""
-MODALS, QUANTIFIERS, SPELLED, SCALES = (
-    _TABLES["ranks"][name] for name in ("modals", "quantifiers", "numbers", "scales")
-)
+_RANKS: dict[str, dict[str, int]] = _TABLES["ranks"]
+MODALS, QUANTIFIERS, SPELLED, SCALES = (_RANKS[name] for name in ("modals", "quantifiers", "numbers", "scales"))
 COMPLEMENTS = {word: group[0] for group in _GROUPS["complements"] for word in group[1:]}
 PHRASES = (
     {phrase: into for into, phrases in _TABLES["phrases"].items() for phrase in phrases.split("|")}
@@ -38,6 +37,7 @@ UNITS = {
     for plural in ("", "s")
 }
 """Each way to write a unit, with its dimension and its size in the base unit."""
+UNITS |= {code: (code, 1.0) for code in MONEY}
 MONTHS, WEEKDAYS = (_TABLES["kinds"][name].split() for name in ("months", "weekdays"))
 SPELLINGS = [(re.compile(pattern, re.IGNORECASE), plain) for pattern, plain in _TABLES["spellings"]["patterns"]]
 COURTESIES: dict[str, list[str]] = _TABLES["courtesies"]
