@@ -154,7 +154,7 @@ def _split_statements(joined: Sequence[tuple[str, Tokens]]) -> list[Tokens]:
                 return []
             is_helped = is_participle or (is_plain and any(token.kind == "modal" for token in helper))
             clauses.append((*first, *(helper if is_helped else ()), *part))
-        elif has_verb(part) and not is_framed(part):
+        elif has_verb(part) and not is_framed(part) and not part[0].key.endswith("+ing"):  # `…, starting on the day …`
             clauses.append(part)
             first, helper = subject(part), []
         else:
