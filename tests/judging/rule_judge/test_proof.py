@@ -277,6 +277,8 @@ def test_steps_in_another_order_are_left_open() -> None:
     [
         ("Is parking free?", "Yes, parking is free.", "supported"),
         ("Is parking free?", "No, parking is free.", "cannot tell"),
+        ("Is parking free?", "No, it is free.", "cannot tell"),
+        ("Is parking free?", "Yes, it is free.", "supported"),
         ("Is parking expensive?", "No, parking is free.", "supported"),
         ("My battery failed. Is that under warranty?", "Yes, parking is free.", "cannot tell"),
     ],

@@ -45,6 +45,7 @@ class Grounds:
 
 
 def _read_grounds(passages: Sequence[str], known: Sequence[str], names: frozenset[str]) -> Grounds:
+    """The passages and the user's words as tokens."""
     items = [item for passage in passages for item in cells.split_passage(passage)]
     prose = [statement for item in items if isinstance(item, str) for statement in split_statements(item)]
     sources = [
@@ -74,15 +75,14 @@ def judge_claims(claims: Sequence[str], passages: Sequence[str], known: Sequence
     return verdicts if places == sorted(places) else [OPEN if i in steps else v for i, v in enumerate(verdicts)]
 
 
-def _judge_pronoun(tokens: Tokens, grounds: Grounds) -> Verdict:
-    """Judge a claim that starts with a pronoun by the only sentence with its verb, if the question can mean that."""
+def _with_noun(tokens: Tokens, grounds: Grounds) -> Tokens:
+    """A claim with the subject of the only sentence with its verb instead of its pronoun, if the question can mean it."""
     verb = next((token for token in tokens[1:] if token.kind == "word" or token.key == lexicon.COST), tokens[0])
     meant = [source for _, source in grounds.sources if any(map(partial(matches, verb), source))]
-    if len(meant) != 1 or not grounds.asked or not (subject := grammar.subject(meant[0])):
-        return OPEN
-    has_pronoun = any(token.key in lexicon.PRONOUNS for token in grounds.asked)
-    is_clear = has_pronoun or _share(grounds.asked, meant[0]) == 1
-    return _judge_tokens((*subject, *tokens[1:]), grounds) if is_clear else OPEN
+    if len(meant) != 1 or not grounds.asked:
+        return tokens
+    is_clear = any(token.key in lexicon.PRONOUNS for token in grounds.asked) or _share(grounds.asked, meant[0]) == 1
+    return (*(grammar.subject(meant[0]) or tokens[:1]), *tokens[1:]) if is_clear else tokens
 
 
 def _judge(text: str, tokens: Tokens, grounds: Grounds, before: Verdict | None) -> Verdict:
@@ -90,8 +90,7 @@ def _judge(text: str, tokens: Tokens, grounds: Grounds, before: Verdict | None) 
     if tokens and tokens[0].key in lexicon.PRONOUNS:
         if before and before.answer != "supported":
             return OPEN  # it may mean what that claim is about
-        if (found := _judge_pronoun(tokens, grounds)) != OPEN:
-            return found
+        tokens = _with_noun(tokens, grounds)
     if _REPLY.match(text) and grounds.asked and not _fits_reply(text, tokens, grounds.asked):
         return Verdict("cannot tell", "the yes or no may be about something else")
     bare = _bare(_FOREIGN_REPLY.sub("", text))
