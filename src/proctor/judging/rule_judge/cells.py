@@ -58,7 +58,7 @@ def split_passage(passage: str) -> Iterator[Record | str]:
             yield from ((_names(header[0], row[0]), list(zip(header, row, strict=True))[1:]) for row in rows)
         elif separator == ":":
             pairs = [re.sub(r"^\s*[-•*]\s|\*", "", line).replace(" = ", ": ", 1).partition(":") for line in lines]
-            yield ((), [(label.strip(), value.strip()) for label, _, value in pairs])
+            yield (), [(label.strip(), value.strip()) for label, _, value in pairs]
         else:
             prose += lines
     yield "\n".join(prose)
@@ -87,8 +87,8 @@ def _objects(value: Any, kind: str) -> Iterator[Record | str]:
         currency = value.get("currency") or value.get("unit") or ""
         scalars = {key: item for key, item in value.items() if isinstance(item, (str, int, float)) and item != ""}
         texts = {key: item if isinstance(item, str) else json.dumps(item) for key, item in scalars.items()}
-        is_amount = {key: lexicon.stem(key) in _AMOUNTS for key in texts}
-        yield (names, [(key, f"{text} {currency}" if is_amount[key] else text) for key, text in texts.items()])
+        amounts = {key: f"{text} {currency}" for key, text in texts.items() if lexicon.stem(key) in _AMOUNTS}
+        yield names, list({**texts, **amounts}.items())
     if isinstance(value, (dict, list)):
         items = value.items() if isinstance(value, dict) else [(kind.removesuffix("s"), each) for each in value]
         for key, item in items:

@@ -76,7 +76,7 @@ def judge_claims(claims: Sequence[str], passages: Sequence[str], known: Sequence
 
 
 def _with_noun(tokens: Tokens, grounds: Grounds) -> Tokens:
-    """A claim with the subject of the only sentence with its verb instead of its pronoun, if the question can mean it."""
+    """A claim with the subject of the only sentence with its verb for its pronoun, if the question can mean that."""
     verb = next((token for token in tokens[1:] if token.kind == "word" or token.key == lexicon.COST), tokens[0])
     meant = [source for _, source in grounds.sources if any(map(partial(matches, verb), source))]
     if len(meant) != 1 or not grounds.asked:
