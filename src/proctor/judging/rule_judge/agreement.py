@@ -15,8 +15,7 @@ from itertools import groupby
 from proctor.judging.rule_judge.claims import declines, makes_claim, split_statements, without_courtesy
 from proctor.judging.rule_judge.lexicon import stem
 from proctor.judging.rule_judge.proof import Verdict, judge_claims
-from proctor.judging.rule_judge.reading import Token, matches, names_in, read
-from proctor.judging.rule_judge.values import conflicts
+from proctor.judging.rule_judge.reading import Token, conflicts, matches, names_in, read
 
 OPEN = Verdict("cannot tell", "the answer may say it in other words")
 _HEDGES = frozenset(

@@ -1,27 +1,35 @@
-"""What the tokens of a sentence are: its verb, its subject, its parts, and whether something limits it.
+"""What a sentence states: the sentence itself and its clauses, each in the few ways to write it.
 
-A sentence is read as a core (subject, verb, object) and the parts after it, each of which starts with a preposition, a
-relation or a condition: `the gate opens | at 8 | on Mondays | if it is dry`. Commas and words such as `and` join parts
-that may be clauses themselves.
+`In May, the shop was sold by Ann and bought by Ben` is read as clauses with a subject each, a leading part is moved to
+the end, and a passive becomes an active. Claims and sentences of the passages are both written in all of these ways, so
+that two that mean the same have one in common.
+
+Leaving out whatever stands between commas would be wrong: most of it may be a condition, a place or a time for which
+alone the rest is true. Only other clauses are left out. Where a word limits the sentence (if, or, according to) or may
+govern several clauses (`in winter, …`, `guests who …`, `ordered to …`), nothing is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
+from dataclasses import replace
+from functools import lru_cache
+from itertools import pairwise, takewhile
 
 from proctor.judging.rule_judge import lexicon
-from proctor.judging.rule_judge.lexicon import PREPOSITIONS
 from proctor.judging.rule_judge.reading import Token, Tokens
 
-COPULAS = ("be", "was")
-RESTRICTING = ("negation", "modal", "quantifier", "limit", "condition", "relation")
-"""Kinds of tokens that may restrict the rest of the sentence."""
+_COPULAS = ("be", "was")
+_AND = Token("and", "and", "function")
+_LIMITING = frozenset(map(lexicon.stem, lexicon.ATTRIBUTIONS)) | lexicon.CONDITIONS | {"notonly", ":"}
+"""Stems for conditions, alternatives and reported speech: parts of a sentence that has one are not stated."""
+_PLACING = lexicon.PREPOSITIONS - {"of", "to", "by", "as", "from", "into", "onto"} | {"before", "after", "without"}
+"""Prepositions of a time, a place or a purpose, which may belong to several clauses."""
 
 
 def is_verb(token: Token) -> bool:
     """Whether the token can be the verb of a sentence."""
-    if token.kind == "modal" or token.key in (*COPULAS, "have", "had", lexicon.COST):
+    if token.kind == "modal" or token.key in (*_COPULAS, "have", "had", lexicon.COST):
         return True
     return token.kind == "word" and (token.key.endswith("+ed") or token.key in lexicon.VERBS)
 
@@ -29,13 +37,6 @@ def is_verb(token: Token) -> bool:
 def has_verb(tokens: Sequence[Token]) -> bool:
     """Whether there is a verb after the first token."""
     return any(map(is_verb, tokens[1:]))
-
-
-def has_finite_verb(tokens: Sequence[Token]) -> bool:
-    """Whether there is a verb that cannot be a noun: with an ending, a modal verb, a form of `be` or `have`."""
-    return any(
-        is_verb(token) and not (token.kind == "word" and lexicon.is_bare(token.text.lower())) for token in tokens
-    )
 
 
 def is_bare(token: Token) -> bool:
@@ -55,75 +56,69 @@ def without_marks(tokens: Sequence[Token]) -> Tokens:
     return tuple(token for token in tokens if token.kind != "mark" and token.key not in lexicon.HARMLESS)
 
 
-def is_limited(tokens: Sequence[Token]) -> bool:
-    """Whether parts of the sentence are not stated on their own: conditions, alternatives, reported speech."""
-    return any(token.key.partition("+")[0] in _LIMITING or token.text.lower() in _LIMITING for token in tokens)
-
-
-_LIMITING = (
-    lexicon.ATTRIBUTIONS | frozenset(map(lexicon.stem, lexicon.ATTRIBUTIONS)) | lexicon.CONDITIONS | {"notonly", ":"}
-)
-
-
 def is_framed(tokens: Tokens) -> bool:
-    """Whether the sentence starts with a time, a place or a condition, which may hold for what follows it as well."""
-    return bool(tokens) and (starts_adjunct(tokens, 0) or tokens[0].kind in ("date", "condition"))
+    """Whether the sentence starts with a time, a place or a condition, which may hold for all that follows it."""
+    return bool(tokens) and (
+        tokens[0].key in lexicon.PREPOSITIONS or tokens[0].kind in ("date", "condition", "relation")
+    )
 
 
-def is_past_event(tokens: Tokens) -> bool:
-    """Whether the sentence says that something happened once, without an amount: `the road was closed on Monday`."""
-    verbs = [token for token in tokens if is_verb(token)]
-    is_past = bool(verbs) and (verbs[0].key == "was" or (len(verbs) == 1 and verbs[0].key.endswith("+ed")))
-    return is_past and not any(token.kind in (*RESTRICTING, "number") or token.key == "be" for token in tokens)
+@lru_cache(maxsize=4096)
+def stated(tokens: Tokens) -> list[Tokens]:
+    """Everything that a sentence states: its forms, and those of its clauses."""
+    is_whole = is_framed(tokens) and tokens[0].key not in lexicon.SPLITTERS  # but `because A, B` states A and B
+    clauses = [] if is_whole else split_clauses(tokens)
+    return list(dict.fromkeys(form for text in (tokens, *clauses) for form in forms(text)))
 
 
-def is_fragment(tokens: Tokens) -> bool:
-    """Whether the tokens only name something, as the items of a list do."""
-    return bool(tokens) and not has_finite_verb(tokens) and not is_bare(tokens[0]) and not is_limited(tokens)
+def forms(tokens: Tokens) -> list[Tokens]:
+    """The sentence in its ways to be written: as it is, with a leading part moved to the end, as an active."""
+    found = [without_marks(each) for each in (tokens, _moved(tokens)) if each]
+    return list(dict.fromkeys([*found, *(each for form in found if (each := _active(form)))]))
 
 
-def starts_adjunct(tokens: Tokens, place: int) -> bool:
-    token = tokens[place]
-    is_preposition = token.key in PREPOSITIONS and token.key not in ("of", "as")
-    return (is_preposition or token.key == "at" or token.kind in ("condition", "relation")) and token.key != "than"
+def _moved(tokens: Tokens) -> Tokens:
+    """`In winter, the trail is closed` as `the trail is closed in winter`; also `if` and `because` clauses."""
+    comma = next((index for index, token in enumerate(tokens) if token.key == ","), 0)
+    rest = tokens[comma + 1 :]
+    is_clause = has_verb(rest) or any(map(is_bare, rest[:1]))
+    return (*rest, *tokens[:comma]) if comma and is_framed(tokens) and is_clause else ()
 
 
-def split_adjuncts(tokens: Tokens) -> tuple[Tokens, list[Tokens]]:
-    """The sentence up to its object, and each part after it: `at 8`, `without a ticket`, `if it is dry`."""
-    verb = next((index for index, token in enumerate(tokens) if is_verb(token) and (index or is_bare(token))), None)
-    if verb is None:
-        return tokens, []
-    starts = [i for i in range(verb + 1, len(tokens)) if starts_adjunct(tokens, i)]
-    # A clause such as `if it rains on Monday` is one part with the rest of the sentence.
-    clause = next((i for i in starts if tokens[i].kind in ("condition", "relation") and has_verb(tokens[i:])), None)
-    starts = [i for i in starts if clause is None or i <= clause]
-    first, *parts = _cut(tokens, starts)
-    return first, parts
+def _active(tokens: Tokens) -> Tokens:
+    """`B was bought by A in 2019` as `A bought B in 2019`."""
+    keys = [token.key for token in tokens]
+    by = keys.index("by") if "by" in keys else 0
+    place = next((i for i in range(1, by - 1) if keys[i] in _COPULAS and keys[i + 1].endswith("+ed")), 0)
+    if not place:
+        return ()
+    agent = [*takewhile(lambda each: each.kind in ("word", "name", "quantifier") or each.key == "of", tokens[by + 1 :])]
+    verb = tokens[place + 1]
+    form = verb if keys[place] == "was" else replace(verb, key=verb.key.removesuffix("+ed"))
+    rest = tokens[by + 1 + len(agent) :]
+    return (*agent, form, *tokens[:place], *tokens[place + 2 : by], *rest) if agent else ()
 
 
-def split_parts(part: Tokens) -> list[Tokens]:
-    """A part without a verb: what comes before its first preposition, and each part that starts with one."""
-    return _cut(part, [i for i in range(len(part)) if starts_adjunct(part, i)])
+def split_clauses(tokens: Tokens) -> list[Tokens]:
+    """The clauses of a sentence, each with its subject; empty if it cannot be split safely."""
+    joined = _joined_parts(tokens)
+    if len(joined) < 2 or any(token.key.partition("+")[0] in _LIMITING for token in tokens):
+        return []
+    head = joined[0][1]
+    if is_bare(head[0]):
+        return [part for _, part in joined if is_bare(part[0])]
+    clauses = [] if _governs_more(head) else _split_statements(joined)
+    # `Adults pay 9 euros and children pay 4 euros on weekends`: both may pay it on weekends, unless a comma parts them.
+    places = [sum(token.key in _PLACING for token in clause) for clause in clauses]
+    return [] if places and places[-1] > min(places) and joined[-1][0] in ("and", "but") else clauses
 
 
-def _cut(tokens: Tokens, starts: Sequence[int]) -> list[Tokens]:
-    """What comes before the first start, and each part from one start to the next; `from 8 to 10` is one part."""
-    starts = [
-        i
-        for number, i in enumerate(starts)
-        if not (tokens[i].key == "to" and number and tokens[starts[number - 1]].key == "from")
-    ]
-    return [tokens[: starts[0]] if starts else tokens, *(tokens[a:b] for a, b in pairwise([*starts, len(tokens)]))]
-
-
-def joined_parts(tokens: Tokens) -> list[tuple[str, Tokens]]:
-    """The tokens between commas and words such as `and`, each with the joint before it; `2 and 8` stays together."""
+def _joined_parts(tokens: Tokens) -> list[tuple[str, Tokens]]:
+    """The tokens between commas and words such as `and`, each with the joint before it."""
     joined: list[tuple[str, Tokens]] = []
     joint, part = "", list[Token]()
-    for index, token in enumerate([*tokens, Token("", "", "mark")]):
-        around = [each.value for each in (*tokens[index - 1 : index], *tokens[index + 1 : index + 2])]
-        is_range = len(around) == 2 and all(around)
-        if token.kind == "mark" or (token.key in lexicon.SPLITTERS and not (token.key == "and" and is_range)):
+    for token in (*tokens, Token("", "", "mark")):
+        if token.kind == "mark" or token.key in lexicon.SPLITTERS:
             joined += [(joint, tuple(part))] if part else []
             joint, part = token.key if part else joint + token.key, []
         else:
@@ -131,6 +126,37 @@ def joined_parts(tokens: Tokens) -> list[tuple[str, Tokens]]:
     return joined
 
 
-def parts(tokens: Tokens) -> list[Tokens]:
-    """The parts between commas and words such as `and`."""
-    return [part for _, part in joined_parts(tokens)]
+def _governs_more(head: Tokens) -> bool:
+    """Whether a word in the first clause may govern the next one, too: `guests who book`, `orders placed now are`."""
+    verbs = [i for i, token in enumerate(head) if i and is_verb(token)]
+    is_relative = any(token.key in ("who", "which", "that", "whose") for token in head)
+    is_reduced = len(verbs) > 1 and head[verbs[0]].key.endswith("+ed") and not is_verb(head[verbs[0] - 1])
+    return head[0].kind == "negation" or is_relative or is_reduced or not verbs
+
+
+def _split_statements(joined: Sequence[tuple[str, Tokens]]) -> list[Tokens]:
+    """The clauses that the parts of a statement make up; empty if one of them lacks a subject."""
+    clauses = [joined[0][1]]
+    first = subject(clauses[0])
+    after = clauses[0][len(first) :]
+    helper = [*takewhile(lambda each: each.kind in ("modal", "negation") or each.key in _COPULAS, after)]
+    for joint, part in joined[1:]:
+        if is_verb(part[0]) or (part[0].kind == "negation" and any(map(is_verb, part[1:2]))):
+            is_participle, is_plain = part[0].key.endswith("+ed"), lexicon.is_bare(part[0].text.lower())
+            # Not `…, given enough time`, `tickets placed and paid by card are …`
+            if not first or (is_participle and (joint == "," or has_verb(part))):
+                return []
+            # `must not drink and drive`, `ordered the firm to pay and leave`
+            pairs = pairwise(clauses[-1])
+            is_infinitive = any(a.key == "to" and b.kind == "word" and not b.article for a, b in pairs)
+            is_denied = any(token.kind == "negation" for token in helper)
+            if (is_infinitive or is_denied) and (is_participle or is_plain):
+                return []
+            is_helped = is_participle or (is_plain and any(token.kind == "modal" for token in helper))
+            clauses.append((*first, *(helper if is_helped else ()), *part))
+        elif has_verb(part) and not is_framed(part) and not part[0].key.endswith("+ing"):  # `…, starting on the day …`
+            clauses.append(part)
+            first, helper = subject(part), []
+        else:
+            clauses[-1] = (*clauses[-1], _AND, *part)
+    return clauses

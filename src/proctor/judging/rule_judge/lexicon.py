@@ -11,20 +11,23 @@ from functools import lru_cache
 from importlib import resources
 
 _TABLES = tomllib.loads(resources.files(__package__).joinpath("words.toml").read_text(encoding="utf-8"))
-_KINDS = {name: frozenset(words.split()) for name, words in _TABLES["kinds"].items()}
+KINDS = {name: frozenset(words.split()) for name, words in _TABLES["kinds"].items()}
 _GROUPS = {name: [group.split() for group in table.split("|")] for name, table in _TABLES["groups"].items()}
 
-ARTICLES, HARMLESS, NEGATIONS, PRONOUNS = (_KINDS[name] for name in ("articles", "harmless", "negations", "pronouns"))
-PREPOSITIONS, CONDITIONS, RELATIONS = (_KINDS[name] for name in ("prepositions", "conditions", "relations"))
-ATTRIBUTIONS, SPLITTERS, LINKS = (_KINDS[name] for name in ("attributions", "splitters", "links"))
-LIMITS, PERIODS, SYMMETRIC = (_KINDS[name] for name in ("limits", "periods", "symmetric"))
-ABBREVIATIONS = _KINDS["abbreviations"]
-FUNCTION_WORDS = ARTICLES | HARMLESS | NEGATIONS | PRONOUNS | PREPOSITIONS | CONDITIONS | RELATIONS | _KINDS["function"]
+ARTICLES, HARMLESS, NEGATIONS, PRONOUNS = (KINDS[name] for name in ("articles", "harmless", "negations", "pronouns"))
+PREPOSITIONS, CONDITIONS, RELATIONS = (KINDS[name] for name in ("prepositions", "conditions", "relations"))
+ATTRIBUTIONS, SPLITTERS, LINKS = (KINDS[name] for name in ("attributions", "splitters", "links"))
+LIMITS, SYMMETRIC, ABBREVIATIONS, MONEY = (KINDS[name] for name in ("limits", "symmetric", "abbreviations", "money"))
+FUNCTION_WORDS = ARTICLES | HARMLESS | NEGATIONS | PRONOUNS | PREPOSITIONS | CONDITIONS | RELATIONS | KINDS["function"]
 """Words without content."""
-MODALS: dict[str, int] = _TABLES["ranks"]["modals"]
-QUANTIFIERS: dict[str, int] = _TABLES["ranks"]["quantifiers"]
-PHRASES = {phrase: into for into, phrases in _TABLES["phrases"].items() for phrase in phrases.split("|")}
+_RANKS: dict[str, dict[str, int]] = _TABLES["ranks"]
+MODALS, QUANTIFIERS, SPELLED, SCALES = (_RANKS[name] for name in ("modals", "quantifiers", "numbers", "scales"))
 COMPLEMENTS = {word: group[0] for group in _GROUPS["complements"] for word in group[1:]}
+PHRASES = (
+    {phrase: into for into, phrases in _TABLES["phrases"].items() for phrase in phrases.split("|")}
+    | {word: f"not {opposite}" for word, opposite in COMPLEMENTS.items()}
+    | {f"not {word}": opposite for word, opposite in COMPLEMENTS.items()}
+)
 ALTERNATIVES, SYNONYMS = _GROUPS["alternatives"], _GROUPS["synonyms"]
 UNITS = {
     name + plural: (dimension, float(entry.partition("=")[2]))
@@ -34,6 +37,9 @@ UNITS = {
     for plural in ("", "s")
 }
 """Each way to write a unit, with its dimension and its size in the base unit."""
+UNITS |= {code: (code, 1.0) for code in MONEY}
+MONTHS, WEEKDAYS = (_TABLES["kinds"][name].split() for name in ("months", "weekdays"))
+SPELLINGS = [(re.compile(pattern, re.IGNORECASE), plain) for pattern, plain in _TABLES["spellings"]["patterns"]]
 COURTESIES: dict[str, list[str]] = _TABLES["courtesies"]
 """Patterns of what claims nothing: greetings, offers, remarks, statements about the speaker, refusals."""
 _IRREGULAR: dict[str, str] = {form: group[0] for group in _GROUPS["irregular"] for form in group[1:]}
@@ -60,32 +66,29 @@ def verb_key(word: str) -> str:
         base = word.removesuffix(ending)
         if base != word and len(base) > 2 and any(vowel in base for vowel in "aeiouy"):
             return _canonical(base) + "+" + ending
-    if word.endswith("ies") and len(word) > 4:
-        return _canonical(word[:-3] + "y")
-    if word.endswith(("sses", "shes", "ches", "xes", "zes", "oes")):
+    if word.endswith(("ies", "sses", "shes", "ches", "xes", "zes", "oes")):
         return _canonical(word[:-2])
     return _canonical(word[:-1] if word.endswith("s") and not word.endswith(("ss", "us", "is")) else word)
 
 
-def _bare(base: str) -> str:
-    """Without a final e or a doubled consonant, which come and go with endings; `y` and `i` are one."""
+def _canonical(base: str) -> str:
+    """The first synonym without a final e or a doubled consonant, which come and go with endings; `i` is `y`."""
     if len(base) > 3 and base[-1] == base[-2] and base[-1] not in "aeiouls":
         base = base[:-1]
     if len(base) > 3 and base.endswith("e"):
         base = base[:-1]
-    return base[:-1] + "y" if len(base) > 3 and base.endswith("i") else base
+    base = base[:-1] + "y" if len(base) > 3 and base.endswith("i") else base
+    return _CANONICAL.get(base, base)
 
 
-_CANONICAL = {_bare(word): _bare(group[0]) for group in SYNONYMS for word in group[1:]}
-
-
-def _canonical(base: str) -> str:
-    return _CANONICAL.get(_bare(base), _bare(base))
+_CANONICAL: dict[str, str] = {}
+_CANONICAL |= {_canonical(word): _canonical(group[0]) for group in SYNONYMS for word in group[1:]}
 
 
 COST = stem("cost")
 """The key of `costs`, and of `is` before an amount of money."""
-VERBS, CUSTOMER_VERBS, TIMES = (frozenset(map(stem, _KINDS[name])) for name in ("verbs", "customer_verbs", "times"))
+VERBS = frozenset(map(stem, KINDS["verbs"]))
+MEASURES = [{*map(stem, group)} for group in _GROUPS["measures"]]
 _FORMS = [{*group, *map(verb_key, group)} for group in ALTERNATIVES]
 _EXCLUSIVE = frozenset((one, other) for group in _FORMS for one in group for other in group if one != other)
 
@@ -97,16 +100,8 @@ def excludes(one: str, other: str) -> bool:
     return (one, other) in _EXCLUSIVE or (form == other_form and (base, other_base) in _EXCLUSIVE)
 
 
-_MEASURES = [{stem(word) for word in group} for group in _GROUPS["measures"]]
-
-
-def is_same_measure(one: str, other: str) -> bool:
-    """Whether two stems name one measure, as `depth` and `deep` do."""
-    return any({one, other} <= group for group in _MEASURES)
-
-
 def is_english(text: str) -> bool:
     """Whether a text can be English: not if words of other languages or with accents outnumber the English ones."""
     words = re.findall(r"[^\W\d_]+", text.lower())
-    foreign = sum(word in _KINDS["foreign"] or not word.isascii() for word in words)
-    return not foreign or sum(word in _KINDS["english"] for word in words) > foreign
+    foreign = sum(word in KINDS["foreign"] or not word.isascii() for word in words)
+    return not foreign or sum(word in KINDS["english"] for word in words) > foreign

@@ -16,9 +16,8 @@ from typing import Literal
 
 from proctor.judging.rule_judge.claims import is_question, makes_claim, without_courtesy
 from proctor.judging.rule_judge.grammar import is_verb, without_marks
-from proctor.judging.rule_judge.lexicon import PREPOSITIONS, PRONOUNS, is_english, stem
+from proctor.judging.rule_judge.lexicon import MONEY, PREPOSITIONS, PRONOUNS, is_english, stem
 from proctor.judging.rule_judge.reading import Token, Tokens, names_in, read
-from proctor.judging.rule_judge.values import MONEY
 
 
 @dataclass(frozen=True, slots=True)
