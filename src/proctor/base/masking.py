@@ -110,8 +110,9 @@ class Masker:
         return _replace_secrets(text, found)
 
     def secrets_in(self, value: object) -> set[str]:
-        """The secrets in the texts of data, as they are written there."""
-        return {text[secret.start : secret.end] for text in texts_in(value) for secret in _find(text, self._values)}
+        """The secrets in the texts of data, as they are written there, and without a sign that may end the sentence."""
+        found = {text[secret.start : secret.end] for text in texts_in(value) for secret in _find(text, self._values)}
+        return found | {secret.rstrip(".!?") for secret in found}
 
     def data(self, value: Json, name: str = "") -> Json:
         """`value` without secrets, or itself if it has none; `name` is its key or field."""
