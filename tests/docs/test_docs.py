@@ -75,7 +75,10 @@ def test_the_examples_of_a_page_do_what_the_page_says(page: Path, tmp_path: Path
     (tmp_path / "home").mkdir()
     work = tmp_path / "work"
     work.mkdir()
-    (work / "examples").symlink_to(ROOT / "examples")
+    if "examples/" in page.read_text(
+        encoding="utf-8"
+    ):  # a link to suites is an error for `proctor test` without a path
+        (work / "examples").symlink_to(ROOT / "examples")
     missing: list[str] = []
     for block in blocks(page):
         if "file" in block.options:

@@ -34,6 +34,14 @@ def test_a_mock_is_not_an_evaluation(mock: Any) -> None:
         to_evaluation(mock)
 
 
+@pytest.mark.parametrize("details", [MagicMock(), "text", ["a"], 3], ids=lambda value: type(value).__name__)
+def test_details_that_are_no_object_are_an_error(details: Any) -> None:
+    for result in (Evaluation(1.0, "a reason", details), SimpleNamespace(score=1.0, reasoning="", details=details)):
+        with pytest.raises(InvalidScore, match="details"):
+            to_evaluation(result)
+    assert to_evaluation(Evaluation(1.0, details=None)) == Evaluation(1.0)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("number", [True, 1, 0.5, Decimal("0.5"), Fraction(1, 2)], ids=repr)
 def test_numbers_of_every_kind_are_scores(number: Any) -> None:
     for result in (number, Evaluation(number), SimpleNamespace(score=number, reasoning=None)):

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from builders import score, single, trial
 
 from proctor.agents.reply import Reply, ToolCall
+from proctor.base.output_capture import CapturedOutput
 from proctor.results.masking import mask_trial
 from proctor.results.score import Outcome
 
@@ -28,6 +31,18 @@ def test_a_secret_that_one_text_names_is_masked_in_the_others() -> None:
     reply = Reply(f"I am signed in with {SESSION} and {SESSION[::-1]}.", tool_calls=(call,))
     masked = mask_trial(trial("a", replies=(reply,)))
     assert masked.replies[0].text == "I am signed in with [secret: 22 characters] and [secret: 22 characters]."
+
+
+def test_a_secret_is_found_in_other_texts_without_the_sign_that_ends_its_sentence() -> None:
+    replies = (Reply(f"Login: kim, password: {SESSION}. Then press Enter."), Reply(f"I typed {SESSION} there."))
+    assert mask_trial(trial("a", replies=replies)).replies[1].text == "I typed [secret: 22 characters] there."
+
+
+def test_a_secret_that_only_the_log_or_the_reason_of_the_end_names_is_masked_in_the_answer() -> None:
+    reply = Reply(f"I typed {SESSION} and {SESSION[::-1]}.")
+    ended = trial("a", replies=(reply,), captured=CapturedOutput(f"DEBUG password={SESSION}\n"))
+    masked = mask_trial(replace(ended, end_reason=f"login failed with password={SESSION[::-1]}"))
+    assert masked.replies[0].text == "I typed [secret: 22 characters] and [secret: 22 characters]."
 
 
 def test_a_token_has_the_mask_of_its_kind_in_every_text() -> None:

@@ -30,9 +30,13 @@ from proctor.base.secret_names import (
     MASK_PATTERN,
     Strength,
     is_name_key,
+    is_private_key_part,
     is_secret_value,
+    is_typed_key,
+    is_typed_password,
     is_value_key,
     name_strength,
+    password_field,
 )
 from proctor.base.secret_names import is_secret_name as is_secret_name
 from proctor.base.secret_names import is_secret_variable_name as is_secret_variable_name
@@ -106,8 +110,9 @@ class Masker:
         return _replace_secrets(text, found)
 
     def secrets_in(self, value: object) -> set[str]:
-        """The secrets in the texts of data, as they are written there."""
-        return {text[secret.start : secret.end] for text in texts_in(value) for secret in _find(text, self._values)}
+        """The secrets in the texts of data, as they are written there, and without a sign that may end the sentence."""
+        found = {text[secret.start : secret.end] for text in texts_in(value) for secret in _find(text, self._values)}
+        return found | {secret.rstrip(".!?") for secret in found}
 
     def data(self, value: Json, name: str = "") -> Json:
         """`value` without secrets, or itself if it has none; `name` is its key or field."""
@@ -139,12 +144,18 @@ class Masker:
     def _object(self, value: Mapping[Any, Json], name: str) -> Json:
         name_of_value = _name_in_object(value) or (name if is_secret_name(name) else "")
         is_manifest = value.get("kind") == "Secret"
+        is_password_field = any(type(item) is str and password_field(str(key), item) for key, item in value.items())
         masked: dict[Any, Json] = {}
         same = True
         for key, item in value.items():
             item_name = name_of_value if name_of_value and is_value_key(str(key)) else str(key)
             if is_manifest and key in ("data", "stringData") and isinstance(item, Mapping):
                 new_item: Json = {inner: self.data(content, "secret") for inner, content in item.items()}
+            elif type(item) is str and (
+                (is_password_field and is_typed_key(str(key)) and is_typed_password(item))
+                or ("kty" in value and is_private_key_part(str(key), item))
+            ):
+                new_item = self._text_under("password", item)
             else:
                 new_item = self.data(item, item_name)
             new_key = self._key(key, masked)

@@ -298,13 +298,16 @@ def _route_streams() -> None:
             "write": functools.partial(_write, name, write),
             "flush": functools.partial(_flush, flush),
             "isatty": functools.partial(_isatty, isatty),
+            "close": _stay_open,
         }
+        if hasattr(stream, "buffer"):
+            methods["detach"] = functools.partial(getattr, stream, "buffer")
         with suppress(AttributeError, TypeError):  # an object that allows no attributes is left as it is
             _CHANGES.enter_context(_replaced_methods(stream, methods))
             _ROUTED[id(stream)] = stream
             binary = stream.buffer
             write_bytes = functools.partial(_write_bytes, name, binary.write)
-            _CHANGES.enter_context(_replaced_methods(binary, {"write": write_bytes}))
+            _CHANGES.enter_context(_replaced_methods(binary, {"write": write_bytes, "close": _stay_open}))
 
 
 @contextmanager
@@ -321,6 +324,20 @@ def _replaced_methods(owner: Any, methods: Mapping[str, Callable[..., Any]]) -> 
                 delattr(owner, name)
                 if name in before:
                     setattr(owner, name, before[name])
+
+
+def keep_open(stream: Any) -> None:
+    """Let nothing close a stream, for a process that ends with it."""
+    with suppress(AttributeError, TypeError):  # an object that allows no attributes is left as it is
+        stream.close, stream.detach = _stay_open, functools.partial(getattr, stream, "buffer")
+        stream.buffer.close = _stay_open
+
+
+def _stay_open() -> None:
+    """Instead of closing a standard stream: the rest of the run needs it.
+
+    `sys.stdout = io.TextIOWrapper(sys.stdout.buffer)` closes the old one as soon as the new one is not used any more.
+    """
 
 
 def _write(name: str, original: Callable[[str], Any], text: str) -> Any:

@@ -43,7 +43,7 @@ PASSWORD_NAMES = tuple(
 _GLUED_NAMES = (
     *PASSWORD_NAMES,
     *"secret authorization apikey apitoken secretkey accesskey accesstoken refreshtoken authtoken sessiontoken".split(),
-    *"privatekey accountkey connectionstring requirepass storepass keypass userpw rootpw".split(),
+    *"csrftoken privatekey accountkey connectionstring requirepass storepass keypass userpw rootpw".split(),
     *"bindpw cookie credential credentials userpass apipass".split(),
 )
 _CERTAIN_NAMES = tuple(
@@ -51,12 +51,13 @@ _CERTAIN_NAMES = tuple(
     security_token private_key signing_key encryption_key account_key master_key subscription_key service_key auth_key
     connection_string psk client_key license_key storage_key shared_key root_pw bind_pw pw private_token csrf_token
     secret_access_key bot_token personal_access_token mot_de_passe authorization_code app_key db_pass user_pass
-    admin_pass root_pass basic_auth sas_token admin_key write_key deploy_key server_key unseal_key recovery_key
-    seed_phrase recovery_phrase mnemonic auth_header pass_code""".split()
+    pass_word pass_phrase admin_pass root_pass basic_auth sas_token admin_key write_key deploy_key server_key unseal_key
+    recovery_key api_schlüssel apischlüssel clé_api clave_api clave_secreta clave_de_api clave_de_acceso chave_de_api
+    chave_de_acesso chave_secreta seed_phrase recovery_phrase mnemonic auth_header pass_code""".split()
 )
 _UNCERTAIN_NAMES = tuple(
-    """token auth pass tokens cookies jwt bearer sig signature pin login_key passkey recovery_code backup_code
-    unlock_code""".split()
+    """token auth pass clave chave schlüssel tokens cookies jwt bearer sig signature pin login_key passkey
+    recovery_code backup_code unlock_code""".split()
 )
 _NEUTRAL_WORDS = frozenset(
     """prod production dev development staging stage live old new current base value val text plain raw default primary
@@ -84,6 +85,8 @@ _ORDINARY_TOKENS = frozenset(
     session idempotency correlation device state public key""".split()
 )
 """Words before `token` that make it something else; after others, as in `GITHUB_TOKEN`, any mixed value is a secret."""
+_PAGING_TOKENS = frozenset("page continuation sync delta scroll resume".split())
+"""Words before `token` that make it a place in a list. It is long and random, and opens nothing."""
 _CONFIG_NAME = re.compile(
     r"(?i)api[_-]?key|passw(or)?d|secret|credential|authorization|connection[_-]?string|token$|cookie$|(^|[_-])key$"
 )
@@ -98,8 +101,8 @@ MASK_PATTERN = re.compile(r"\[secret: (?:[^\[\]]{1,80}, )?[0-9]{1,12} characters
 _PLACEHOLDER = re.compile(
     r"(?i:[$%#]?\{.*\}?|<[^<>]{0,100}>?|\$\(.*|%[a-z_]\w*%|%\(?\w{0,40}\)?[sd]|[:@?][a-z_]{0,40}|[x*.•…?_-]{3,}"
     r"|\[?(?:masked|redacted|removed|hidden|filtered|omitted|none|null|nil|true|false|undefined|required|optional)\]?"
-    r"|your[-_ ][a-z_ -]{1,60}|(?:insert|enter|put|replace)[-_ ][a-z_ -]{0,60}here|same-origin|include|omit"
-    r"|(?:env|file|vault|op|ssm)://?.*|env[:.][\w.]+)"
+    r"|[a-z_-]{0,16}(?:\.{3}|…)|your[-_ ][a-z_ -]{1,60}|(?:insert|enter|put|replace)[-_ ][a-z_ -]{0,60}here"
+    r"|same-origin|include|omit|(?:env|file|vault|op|ssm)://?.*|env[:./][\w.]+)"
     r"|!(?:vault|secret|env|env_var|Ref|Sub|GetAtt|ImportValue|reference)"
     r"|\$[A-Z_][A-Z0-9_]*|\$[a-z_]+(?:[.\[>-].*)?|secrets\.[A-Z0-9_]+"
     r"|(?:os\.environ|process\.env|ENV\[|System\.getenv|import\.meta\.env).*"
@@ -131,8 +134,10 @@ def name_strength(name: str) -> Strength:
             return Strength.CERTAIN
         if any(form == ending or form.endswith("_" + ending) for ending in _CERTAIN_NAMES):
             return Strength.CERTAIN
+    if last == "token" and len(words) > 1 and words[-2] in _PAGING_TOKENS:
+        return Strength.NONE
     if plain in _UNCERTAIN_NAMES or plain.endswith(
-        ("_token", "_auth", "_pass", "_signature", "_sig", "_bearer", "_jwt", "_pat")
+        ("_token", "_auth", "pass", "_signature", "_sig", "_bearer", "_jwt", "_pat")
     ):
         return Strength.UNCERTAIN
     if plain.endswith("_key") and words[-2] not in _ORDINARY_KEYS:
@@ -206,6 +211,12 @@ def looks_like_credential(value: str, shortest: int = CREDENTIAL_LENGTH) -> bool
     return is_mixed(sample) and not _is_ordinary(sample)
 
 
+def is_typed_password(value: str) -> bool:
+    """Whether what was typed into a field for a password can be one: not a hint such as `Enter your password`."""
+    has_sign = any(not character.isalnum() for character in value.rstrip(".:*?"))
+    return len(value) >= 6 and " " not in value and (is_mixed(value) or has_sign)
+
+
 def is_mixed(value: str) -> bool:
     """Whether a word has both letters and digits."""
     has_letter = any(character.isalpha() for character in value)
@@ -234,6 +245,26 @@ def is_value_key(key: str) -> bool:
     return last_part(key).rpartition("_")[2] in _VALUE_KEYS
 
 
+def password_field(key: str, text: str) -> str:
+    """The word for a password in the text that says where something is typed; empty if there is none.
+
+    Tools of browsers have it beside the typed text: `{"element": "Password textbox", "text": "..."}`.
+    """
+    words = re.findall(r"\w+", text.lower()) if last_part(key).rpartition("_")[2] in _TARGET_KEYS else ()
+    return next((word for word in words if word.endswith(PASSWORD_NAMES)), "")
+
+
+def is_typed_key(key: str) -> bool:
+    """Whether this key has what was typed, in an object that also says where."""
+    return last_part(key) in ("text", "value", "keys")
+
+
+def is_private_key_part(key: str, text: str) -> bool:
+    """Whether this is a private number of a JSON Web Key, which is an object with the key `kty`."""
+    return key in ("d", "p", "q", "dp", "dq", "qi", "k") and len(text) >= RANDOM_LENGTH and " " not in text
+
+
+_TARGET_KEYS = frozenset("element selector label locator target placeholder xpath field".split())
 _NAME_KEYS = frozenset("name key header field parameter variable var property option".split())
 _VALUE_KEYS = frozenset("value values val content string_value".split())
 _FOLDER_VARIABLES = ("PWD", "OLDPWD")

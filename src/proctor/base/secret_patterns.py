@@ -37,6 +37,7 @@ from proctor.base.secret_names import (
     fits_uncertain_name,
     is_mixed,
     is_secret_variable_name,
+    is_typed_password,
     is_uuid,
     last_part,
     looks_like_credential,
@@ -56,7 +57,7 @@ MAX_OBJECT_LENGTH = 600
 
 _HINTS = tuple(
     """pass pwd pw secret token key auth cookie credential bearer basic connection kennwort contrase senha
-    wachtwoord lösenord hasło parola пароль 密码 パスワード jwt
+    wachtwoord lösenord hasło parola пароль 密码 パスワード schlüssel clé clave chave jwt
     identified sig code pin psk sess sid _pat mnemonic phrase user, user;""".split()
 )
 """One of these is in every name of a secret and in every scheme of authorization."""
@@ -102,6 +103,10 @@ def _find_plain(text: str) -> Iterator[Secret]:
         for start, end in found:
             yield Secret("", start, end, True)
         yield from (Secret("", *match.span(1), True) for match in _LOGIN_TOKEN.finditer(text))
+        for codes in _CODES.finditer(lowered) if "codes" in lowered else ():
+            yield Secret("", codes.start(1), codes.start(1) + len(codes[1].rstrip()), True)
+    if "kty" in text:
+        yield from (Secret("", *match.span(1), True) for match in _PRIVATE_KEY_PART.finditer(text))
     yield from (Secret("", *match.span(1), True) for match in _PGPASS.finditer(text) if ":" in text)
 
 
@@ -134,7 +139,9 @@ def _find_encoded(text: str) -> Iterator[Secret]:
 _NAME = re.compile(
     r"pass(?:[ _-]?(?:word|phrase|code)|wd|wort)?|p(?:wd|w)(?![a-z])|secret|token|key|auth|cookie|credential"
     r"|connection[ _-]?string|kennwort|contrase[ñn]a|senha|mot ?de ?passe|wachtwoord|lösenord|hasło|parola|пароль|密码"
-    r"|パスワード|jwt|bearer|basic|sig|code|pin(?![a-z])|psk|sess|sid(?![a-z])|(?<=_)pat(?![a-z])|mnemonic"
+    r"|パスワード|schlüssel|clé api|clave(?: (?:de (?:acceso|api)|secreta|api))?"
+    r"|chave(?: (?:de (?:acesso|api)|secreta))?"
+    r"|jwt|bearer|basic|sig|code|pin(?![a-z])|psk|sess|sid(?![a-z])|(?<=_)pat(?![a-z])|mnemonic"
     r"|(?:seed|recovery)[ _-]phrase|identified(?: with \w{1,40})? by"
 )
 _SPACED_BEGINNING = re.compile(
@@ -191,18 +198,24 @@ _ASSIGNMENT = re.compile(
     rf"(?P<close>{_CLOSING})(?:[ ][0-9]{{1,2}}(?=:)|\[[0-9]{{0,5}}\](?=\s?=))?"
     rf"(?:[ \t]{{0,20}}:[ \t]{{0,3}}{_TYPE}[ \t]{{0,3}}=(?!=)"
     rf"|[ \t]{{1,3}}(?:string|str|String|text|char\*?)[ \t]{{0,3}}:?="
-    rf"|[ \t]{{0,20}}(?:={{2,3}}|!={{1,2}}|=>|:=|\+=|->|<-|→|[:=：]|%(?:25)?3[aAdD]|\\{{1,4}}u003[aAdD]))"
+    rf"|[ \t]{{0,20}}(?:={{2,3}}|!={{1,2}}|=>|[:+]=|\|\|=|\?{{1,2}}=|->|<-|→|[:=：]|%(?:25)?3[aAdD]"
+    rf"|\\{{1,4}}u003[aAdD]))"
     rf"(?:\*\*)?(?:\\{{1,4}}[nrt]|\s|%20|\+(?=[\"'])){{0,20}}"
 )
 _PAIR = re.compile(
     rf"(?:\]?{_QUOTE},\s{{0,20}}|\]?{_QUOTE}\)\.(?:type|fill|send_?[kK]eys|set_?[vV]alue|val)\(\s{{0,3}}|\(\s{{0,3}})"
     rf"(?={_QUOTE}|b[\"'])"
 )
+_RECIPIENT = r"(?:for|of|to|für|de|pour|para|per)"
 _IS = re.compile(
-    r"(?P<close>(?:\*\*|[\"'`])?)[ \t]{1,3}(?:(?:for|of|to|für|de) (?:[\w.@'/-]{1,40} ){1,6}?)?"
-    r"(?:(?:is|was|ist|lautet|est|es|è|é|är|jest|to|will be|is now|(?:(?:has been|was|is) )?(?:set|changed|reset) to)"
-    r"(?:[ \t]{0,2}:)?|[–—-])[ \t]{1,3}"
+    rf"(?P<close>(?:\*\*|[\"'`])?)[ \t]{{1,3}}"
+    rf"(?:{_RECIPIENT} (?:[\w.@'/-]{{1,40}} ){{0,5}}?[\w.@'/-]{{1,40}}:[ \t]{{1,3}}"
+    rf"|(?:{_RECIPIENT} (?:[\w.@'/-]{{1,40}} ){{1,6}}?)?"
+    r"(?:(?:(?:(?:has been|was|is) )?(?:set|changed|reset) to"
+    r"|(?:is|was|will be|ist|lautet|est|es|è|é|är|jest|to)(?: (?:now|still|currently|just|simply))?)"
+    r"(?:[ \t]{0,2}:)?|[–—-])[ \t]{1,3})"
 )
+"""`password is ...`, `password for kim: ...`."""
 _SPACE = re.compile(r"(?P<close>[\"'`]?)(?:[ \t]{0,20}\|[ \t]{0,20}|[ \t]{1,20}(?:[05789] )?|\\t)")
 """What is between a name and its value on a line; routers write a digit there for the kind of the password."""
 _TAG_BEGINNING = re.compile(r"(?:<|&lt;)(?:[\w-]{1,20}:)?\Z")
@@ -231,6 +244,10 @@ _SHELL_WORD = re.compile(rf"[^\s\"'`<>()\[\]\\|;]{{4,{MAX_VALUE_LENGTH}}}")
 _BLOCK = re.compile(
     r"[|>][+-]?[0-9]?[ \t]{0,10}\r?\n([ \t]{1,40}\S[^\r\n]{0,4000}(?:\r?\n[ \t]{1,40}\S[^\r\n]{0,4000}){0,100})"
 )
+_FALLBACK = re.compile(
+    r"[^\n;\"'`]{1,120}(?:[\"'`][\w.-]{1,60}[\"'`][^\n;\"'`]{0,20})?(?:\?\?|\|\||\?:| or )\s{0,3}(?=[\"'`])"
+)
+"""What is before the value that code takes if a variable is not set: `process.env.KEY || "..."`."""
 _ODBC_VALUE = re.compile(r"\{([^{}\r\n]{4,200})\}(?=;|\s|[\"']|\Z)")
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z_.]*[!?:]?|[A-Z][a-z]{2,10}-[A-Z][A-Za-z]{2,40}")
 _ANY_QUOTE = re.compile(_QUOTE)
@@ -265,13 +282,19 @@ def _values_of(text: str, start: int, end: int, name: str) -> Iterator[tuple[int
     if last.endswith(("phrase", "mnemonic")) and (words := _WALLET_WORDS.match(text, end)) is not None:
         yield words.span(1)
         return
-    direct = list(_directly_after(text, start, end, name, strength))
+    direct = list(_directly_after(text, start, end, name, strength)) or list(_before_its_name(text, start, strength))
     yield from direct or _in_object(text, start, end, name, strength)
 
 
-_WALLET_WORDS = re.compile(r"[\"'`]?\s{0,3}[:=]\s{0,3}[\"'`]?((?:[a-z]{3,8}[ ,]{1,2}){11,23}[a-z]{3,8})")
+_WALLET_WORDS = re.compile(
+    r"[\"'`]?(?: (?:is|was))?\s{0,3}[:=]\s{0,3}[\"'`]?"
+    r"((?:(?:[0-9]{1,2}[.)] ?)?[a-z]{3,8}[ ,\n]{1,2}){11,23}(?:[0-9]{1,2}[.)] ?)?[a-z]{3,8})"
+)
 """The 12 to 24 words from which a wallet derives its key."""
 _SESSION_COOKIES = ("jsessionid", "phpsessid", "asp.net_sessionid", "aspsessionid", "connect.sid", "laravel_session")
+_NEXT_COOKIE = re.compile(r"=[^\s=;,\"']{8,400}; [\w-]{1,60}=")
+_ARN = re.compile(r"\barn:[\w:-]{1,70}:\Z")
+"""What is before the kind of a resource of AWS: `arn:aws:secretsmanager:eu-west-1:123456789012:secret:prod/db`."""
 _QUERY_NAMES = ("key", "code", "sig", "signature")
 
 
@@ -283,12 +306,30 @@ def _strength_here(text: str, start: int, end: int, name: str) -> Strength:
     """
     if name.lower() in _SESSION_COOKIES:
         return Strength.UNCERTAIN
+    if text[start - 1 : start] == ":" and _ARN.search(text, max(0, start - 80), start):
+        return Strength.NONE
     if last_part(name).replace("_", "").endswith(("session", "sessionid", "sessid", "sid")):
-        in_cookies = "cookies" in text[max(0, start - MAX_LINE_LENGTH) : start]
+        in_cookies = "cookies" in text[max(0, start - MAX_LINE_LENGTH) : start] or _NEXT_COOKIE.match(text, end)
         return Strength.UNCERTAIN if in_cookies else Strength.NONE
     if text[max(0, start - 1) : start] in ("?", "&", "#") and name.lower() in _QUERY_NAMES:
         return Strength.UNCERTAIN
     return Strength.NONE if name.lower() in ("sig", "signature") else name_strength(name)
+
+
+_BEFORE_ITS_NAME = re.compile(
+    r"(?<![^\s\"'`])([^\s\"'`]{6,200})[\"'`]? (?:is|as) (?:(?:the|my|your|his|her|their|our|its|an?) )?"
+    r"(?:[a-z]{1,20} ){0,2}\Z"
+)
+"""A value and the words between it and its name: `log in with ... as the admin password`."""
+
+
+def _before_its_name(text: str, start: int, strength: Strength) -> Iterator[tuple[int, int]]:
+    before = text[max(0, start - 60) : start]
+    if strength is not Strength.CERTAIN or (" is " not in before and " as " not in before):
+        return
+    value = _BEFORE_ITS_NAME.search(text, max(0, start - 280), start)
+    if value is not None and looks_like_credential(value[1], 6) and can_be_secret(value[1], ""):
+        yield value.span(1)
 
 
 def _directly_after(text: str, start: int, end: int, name: str, strength: Strength) -> Iterator[tuple[int, int]]:
@@ -362,6 +403,10 @@ def _assigned(text: str, position: int, name: str, strength: Strength, *, equals
     span = _without_encoded_quote(text, bare)
     if _holds(text, span, name, strength, quoted=False, equals=equals):
         yield span
+    elif (fallback := _FALLBACK.match(text, position)) is not None:
+        value = _quoted(text, fallback.end())
+        if value is not None and is_mixed(text[slice(*value)]) and _holds(text, value, name, strength, quoted=True):
+            yield value
 
 
 def _items(text: str, position: int, name: str, strength: Strength) -> Iterator[tuple[int, int]]:
@@ -596,6 +641,11 @@ _VALUE_KEY = re.compile(
 def _in_object(text: str, start: int, end: int, name: str, strength: Strength) -> Iterator[tuple[int, int]]:
     """The value of `{"name": "X-Api-Key", "value": "..."}`, in either order, as data, in YAML or as attributes."""
     before = text[max(0, start - 80) : start]
+    if _TARGET.search(before) and (typed := _TYPED.match(text, end)) is not None:
+        value = _quoted(text, typed.end())
+        if value is not None and is_typed_password(text[slice(*value)]) and can_be_secret(text[slice(*value)], name):
+            yield value
+            return
     inner = (_HCL_DEFAULT if _HCL_VARIABLE.search(before) else _INNER_VALUE).match(text, end)
     if inner is not None:
         yield from _assigned(text, inner.end(), name, strength, equals=False)
@@ -614,6 +664,12 @@ def _in_object(text: str, start: int, end: int, name: str, strength: Strength) -
         yield from _assigned(text, key.end(), name, strength, equals=False)
 
 
+_TARGET = re.compile(
+    rf"(?i)(?:element|selector|label|locator|target|placeholder|xpath|field)(?:{_QUOTE})?\s{{0,3}}[:=]\s{{0,3}}"
+    rf"{_QUOTE}[^\n{{}}]{{0,40}}\Z"
+)
+_TYPED = re.compile(rf"[^\n{{}}]{{0,120}}?(?<![a-z])(?:text|value|keys)(?:{_QUOTE})?\s{{0,3}}[:=]\s{{0,3}}")
+"""What is between the field of a page and the text that was typed into it."""
 _OBJECT_END = re.compile(r"[{}<>]|\n\s*- ")
 _INNER_VALUE = re.compile(
     rf"(?:{_QUOTE})?\s{{0,3}}[:=]\s{{0,3}}\{{[^{{}}]{{0,300}}?(?<![a-z_])value(?:{_QUOTE})?\s{{0,3}}[:=]\s{{0,3}}"
@@ -714,7 +770,10 @@ _COMMANDS = tuple(
         (("curl",), rf"\s(?:-b|--cookie)\s{{1,3}}['\"]?[^\s=;'\"]{{1,80}}=({_VALUE})"),
         (("etcdctl",), rf"\s--user[\s=]{{1,3}}['\"]?{_USER}:({_VALUE})"),
         (("ssh-keygen",), rf"\s-[NP]\s{{1,3}}['\"]?(?!-)({_VALUE})"),
-        (("--with-token", "-stdin"), rf"\s{{0,3}}<<<\s{{0,3}}['\"]?({_VALUE})"),
+        (
+            ("--with-token", "-stdin", "secret put", "secret set", "secrets set"),
+            rf"[^\n<]{{0,80}}<<<\s{{0,3}}['\"]?({_VALUE})",
+        ),
         (
             ("<(echo", "<(printf"),
             r"\s{1,3}(?:-n\s{1,3}|['\"]?%s['\"]?\s{1,3})?['\"]?([^\s\"'\\)]{3,200})['\"]?\)",
@@ -739,21 +798,35 @@ _COMMANDS = tuple(
         ),
         (("ConvertTo-SecureString",), rf"\s(?:-String\s{{1,3}})?['\"]({_VALUE})"),
         (("login",), rf"\s[A-Za-z][\w.@-]{{0,40}}/({_VALUE})"),
+        (
+            ("creds", "credentials", "Credentials"),
+            rf"\s{{0,3}}[:=]\s{{0,3}}['\"]?[\w.@-]{{1,60}}(?:\s?:|\s{{0,2}}/\s{{1,2}})(?!\()({_VALUE})",
+        ),
         (("net use",), rf"\s/user:\S{{1,80}}\s{{1,3}}['\"]?(?!/)({_VALUE})"),
         (
             ("secret set", "secret put", "secrets put", "SecureString", "create-secret"),
-            rf"\s(?:--body|-b|--value|--secret-string)(?:\s{{1,3}}|=)['\"]?(?!-)({_VALUE})",
+            rf"\s(?:--body|-b|--value|--secret-string)(?:(?:\s{{1,3}}|=)['\"]?|['\"])(?!-)({_VALUE})",
+        ),
+        (("Fernet(", "SecretKeySpec(", "hmac.new("), rf"(?<=\()\s{{0,3}}b?[\"']({_VALUE})[\"']"),
+        (
+            ("jwt.encode(", "jwt.decode(", "jwt.sign(", "jwt.verify(", "createHmac("),
+            rf",\s{{0,3}}b?[\"']({_VALUE})[\"']\s{{0,3}}[,)]",
+        ),
+        (
+            ("Client(", "twilio("),
+            r"(?<=\()[\"']AC[0-9a-f]{32}[\"']\s{0,3},\s{0,3}[\"']([0-9a-f]{32})[\"']",
         ),
         (
             (
                 "BasicAuth(",
                 "DigestAuth(",
-                "HTTPBasicAuth(",
-                "HTTPDigestAuth(",
                 "basic_auth(",
+                "basicAuth(",
                 "NetworkCredential(",
                 "UsernamePasswordCredentials(",
                 "PasswordAuthentication(",
+                ".login(",
+                "WiFi.begin(",
                 "auth=(",
                 "auth=[",
                 "auth:[",
@@ -767,6 +840,15 @@ _COMMANDS = tuple(
 _LOGIN_TOKEN = re.compile(r"(?:login[ =]|auth |authtoken )['\"]?([0-9a-f]{32,64}|[0-9a-f-]{36})(?![\w-])")
 """A command such as `wandb login` with a token that looks like a hash."""
 _COMMAND_WORDS = tuple(command for commands, _ in _COMMANDS for command in commands)
+_CODES = re.compile(
+    r"(?:backup|recovery|unlock)[ _-]codes[^\n:=]{0,40}[:=]\s{0,10}"
+    r"((?:(?:[-*] )?(?=[a-z-]{0,19}[0-9])[a-z0-9-]{6,24}[\s,;]{0,4}){1,20})"
+)
+"""The codes that replace a second factor."""
+_PRIVATE_KEY_PART = re.compile(
+    rf"(?<=[\"'])(?:d|p|q|dp|dq|qi|k)(?:{_QUOTE})\s{{0,3}}:\s{{0,3}}{_QUOTE}([\w-]{{{RANDOM_LENGTH},2000}})"
+)
+"""A private number of a JSON Web Key."""
 _PGPASS = re.compile(
     r"(?m)(?:^|(?<=[\s\"']))(?:[A-Za-z][\w.-]{0,80}|\*|[0-9]{1,3}(?:\.[0-9]{1,3}){3}):(?:[0-9]{4,5}|\*):[\w*.-]{1,60}:[A-Za-z*][\w.@-]{0,60}:"
     r"([^\s:][^\s]{3,200}?)(?=[\"']?$)"
@@ -779,7 +861,8 @@ def _in_commands(text: str) -> Iterator[tuple[int, int]]:
             position = text.find(command)
             while position >= 0:
                 end = position + len(command)
-                if not text[position - 1 : position].isalnum() or position == 0:
+                is_end_of_word = position > 0 and text[position - 1].isalnum()
+                if not is_end_of_word or command.endswith("("):  # as in `setBasicAuth(`
                     yield from _password_option(text, end, option)
                 position = text.find(command, end)
 

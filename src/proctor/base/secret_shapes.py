@@ -43,7 +43,10 @@ _SHAPES: tuple[tuple[str, str], ...] = (
     ("Stripe webhook secret", r"whsec_[A-Za-z0-9+/=]{16,}"),
     ("GitHub token", r"gh[pousr]_[A-Za-z0-9]{16,}"),
     ("GitHub token", r"github_pat_\w{22,}"),
-    ("GitLab token", r"gl(?:pat|dt|rt|rtr|cbt|ptt|ft|soat|agent|oas|imt|ffct|wt)-[\w-]{16,}"),
+    (
+        "GitLab token",
+        r"gl(?:pat|dt|rt|rtr|cbt|ptt|ft|soat|agent|oas|imt|ffct|wt)-[\w-]{16,}(?:\.[0-9a-z]{2}\.[0-9a-z]{9})?",
+    ),
     ("GitLab token", r"GR1348941[\w-]{16,}"),
     ("Grafana token", r"gls?[ac]_[\w+/=]{20,}"),
     ("Grafana key", r"eyJrIjoi[\w+/=-]{40,}"),
@@ -55,6 +58,10 @@ _SHAPES: tuple[tuple[str, str], ...] = (
     (
         "Teams webhook",
         r"webhook\.office\.com/webhookb2/[0-9a-f@-]{36,80}/IncomingWebhook/[0-9a-f]{20,40}/[0-9a-f-]{20,40}",
+    ),
+    (
+        "Teams webhook",
+        r"outlook\.office\.com/webhook/[0-9a-f@-]{36,80}/IncomingWebhook/[0-9a-f]{20,40}/[0-9a-f-]{20,40}",
     ),
     ("xAI key", r"xai-[A-Za-z0-9]{20,}"),
     ("Slack token", r"xox[abcdeoprs](?:\.xox[bp])?-[\w-]{10,}"),
@@ -160,6 +167,18 @@ _SHAPES: tuple[tuple[str, str], ...] = (
     ("Twilio key", r"SK[0-9a-f]{32}(?![0-9a-f])"),
     ("Yandex key", r"AQVN[\w-]{35,}"),
     ("JWT", r"eyJ(?<![\w-]eyJ)[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*){0,3}"),
+    ("Weights and Biases key", r"wandb_v1_\w{40,}"),
+    ("Modal token", r"ak-(?=[A-Za-z]{0,21}[0-9])[A-Za-z0-9]{22}(?![\w-])"),
+    ("Modal token", r"as-(?=[A-Za-z]{0,21}[0-9])[A-Za-z0-9]{22}(?![\w-])"),
+    ("Infisical token", r"st\.[0-9a-f]{20,}\.[0-9a-f]{24,}\.[0-9a-f]{24,}"),
+    ("1Password key", r"A3-[A-Z0-9]{6}-(?:[A-Z0-9]{11}|[A-Z0-9]{6}-[A-Z0-9]{5})(?:-[A-Z0-9]{5}){3}"),
+    ("Yandex token", r"t1\.[A-Za-z0-9_-]{20,}={0,2}\.[\w-]{80,90}={0,2}"),
+    ("Docker Swarm token", r"SWMTKN-[0-9]-[a-z0-9]{40,}-[a-z0-9]{20,}"),
+    ("Salesforce session", r"00D[A-Za-z0-9]{9,15}![\w.-]{40,}"),
+    ("Axiom token", r"xa[ap]t-[0-9a-f-]{36}"),
+    ("Amazon secret", r"amzn1\.oa2-cs\.v1\.[0-9a-f]{40,}"),
+    ("Amazon token", r"Atz[ar]\|[\w-]{40,}=*"),
+    ("eBay token", r"v\^1\.1#[\w^#+/]{40,}={0,2}"),
     ("Discord token", r"M[DTjz][AEIMQUYcgk][wxyz0-5][\w-]{19,26}\.[\w-]{6}\.[\w-]{27,40}"),
     ("Discord token", r"N[DTjz][AEIMQUYcgk][wxyz0-5][\w-]{19,26}\.[\w-]{6}\.[\w-]{27,40}"),
     ("Discord token", r"O[DTjz][AEIMQUYcgk][wxyz0-5][\w-]{19,26}\.[\w-]{6}\.[\w-]{27,40}"),
@@ -179,6 +198,11 @@ def _can_be_password(value: str) -> bool:
     return can_be_secret(value, "password")
 
 
+_AZURE_SIGNATURES = (
+    *("AZDO", "ACDb", "AzCa", "AzSe", "AzFu", "APIM", "JQQJ99"),
+    *("+ASb", "+AEh", "+ARm", "+ACR", "+AMC", "+ABa", "+ASt"),
+)
+"""Microsoft writes one of these near the end of its random keys, so that scanners find them."""
 _LOOSE_SHAPES = tuple(
     (kind, hint, re.compile(shape), is_token)
     for kind, hint, shape, is_token in (
@@ -196,6 +220,18 @@ _LOOSE_SHAPES = tuple(
             r"(?<![\w-])sdk-[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}",
             _anything,
         ),
+        ("Zhipu key", ".", r"(?<![\w./-])[0-9a-f]{32}\.[A-Za-z0-9]{16}(?![\w.])", looks_random),
+        ("Mailgun key", "-", r"(?<![\w-])[0-9a-f]{32}-[0-9a-f]{8}-[0-9a-f]{8}(?![\w-])", _anything),
+        ("API token", "_eyJ", r"(?<![A-Za-z0-9])[a-z]{2,12}_eyJ[\w+/=-]{30,}", _anything),
+        *(
+            (
+                "Azure key",
+                signature,
+                rf"(?<![\w+/-])[A-Za-z0-9+/]{{30,80}}{re.escape(signature)}[A-Za-z0-9+/]{{4,40}}={{0,2}}(?![\w+/-])",
+                looks_random,
+            )
+            for signature in _AZURE_SIGNATURES
+        ),
         (
             URL_PASSWORD,
             "@",
@@ -208,12 +244,19 @@ _LOOSE_SHAPES = tuple(
             r"(?<=%3[Aa]%2[Ff]%2[Ff])[^\s%]{0,100}%3[Aa]([^\s/@\"'<>&]{1,200}?)(?=%40)",
             _can_be_password,
         ),
+        (
+            URL_PASSWORD,
+            "@",
+            r"(?<![\w:/.@-])[\w.-]{1,40}:([^\s:/@\"'<>]{6,200})@"
+            r"(?=(?:[0-9]{1,3}\.){3}[0-9]{1,3}(?![\w.])|[A-Za-z][\w-]{0,60}(?:\.[\w-]{1,60}){0,6}:[0-9]{2,5}(?!\w))",
+            looks_like_credential,
+        ),
         (URL_PASSWORD, "@", r"(?<=://)([^\s:/@\"'<>]{12,200})(?=@)", looks_like_credential),
         (
             "API key",
             "_",
             r"(?<![A-Za-z0-9_-])(?!pk_|pub|cs_)(?:[a-z0-9]{1,12}_){0,2}"
-            r"(?:key|secret|token|tkn|pat|sk|pw|apikey|api|live|prod)_(?:live_|test_|prod_|v[0-9]_)?"
+            r"(?:key|[a-z]?secret|token|tkn|pat|sk|pw|apikey|api|live|prod)_(?:live_|test_|prod_|v[0-9]_)?"
             r"([\w-]{20,})",
             looks_random,
         ),
@@ -222,6 +265,12 @@ _LOOSE_SHAPES = tuple(
             "$",
             r"(?<!\w)\$(?:[156y]|2[abxy]|apr1|argon2i?d?|scrypt|pbkdf2[\w-]{0,12})\$[\w./,=$+-]{22,200}",
             _anything,
+        ),
+        (
+            "API key",
+            "-",
+            r"(?<![\w-])(?:[a-z0-9]{1,12}-){0,3}(?:api|secret|access)-(?:key|token)-([\w+/-]{20,})",
+            looks_random,
         ),
         (
             "API key",

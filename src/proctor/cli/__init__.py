@@ -39,6 +39,7 @@ from proctor.base.guard import (
     unraisable_printer,
 )
 from proctor.base.masking import mask
+from proctor.base.output_capture import keep_open
 from proctor.cli.commands import (
     FIRST,
     HIDDEN,
@@ -202,6 +203,10 @@ def _print_warning(message: Warning | str, category: type[Warning], *place: Any,
         _show_warning(message, category, *place, **more)
 
 
+_REPLACED_STREAMS: list[Any] = []
+"""Streams that code under test put into the place of Python's; one that is freed closes the file below it."""
+
+
 def _run_group() -> Any:
     """Run the command; restore the streams, the recursion limit and Python's own functions, which code under test may
     have changed."""
@@ -211,6 +216,7 @@ def _run_group() -> Any:
     finally:
         damage = restore_builtins()
         sys.setrecursionlimit(limit)
+        _REPLACED_STREAMS.extend((sys.stdout, sys.stderr))
         sys.stdout, sys.stderr = streams
         if damage:
             _print_error(f"warning: {damage}")
@@ -272,7 +278,8 @@ def _print_error(text: str) -> None:
 
 
 def _make_streams_safe() -> None:
-    """Make printing safe: characters that a terminal cannot show are escaped, and a closed stream is replaced."""
+    """Make printing safe: characters that a terminal cannot show are escaped, a closed stream is replaced, and no code
+    under test can close one."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:
@@ -280,6 +287,8 @@ def _make_streams_safe() -> None:
         elif hasattr(stream, "reconfigure"):
             with suppress(OSError, ValueError):  # the stream of an isolated trial, or one that is closed
                 stream.reconfigure(errors="backslashreplace")
+        if stream is not None and stream is getattr(sys, f"__{name}__"):
+            keep_open(stream)
 
 
 def _end_of_pipe() -> int:

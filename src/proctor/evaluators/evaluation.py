@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any, Protocol, TypeAlias
@@ -78,10 +78,10 @@ def to_evaluation(verdict: Any) -> Evaluation | None:
     if is_real_number(verdict):
         return _in_range(Evaluation(float(verdict)))
     if _is_evaluation_like(verdict):
-        details = dict(getattr(verdict, "details", None) or {})
+        details = getattr(verdict, "details", None)
         passed = getattr(verdict, "passed", None)
         own = passed if isinstance(passed, bool) else None
-        return _in_range(Evaluation(verdict.score, str(verdict.reasoning), details, own))
+        return _in_range(Evaluation(verdict.score, str(verdict.reasoning), {} if details is None else details, own))
     shown = to_text(verdict, 40) if not isinstance(verdict, str) else repr(verdict[:40])
     raise InvalidScore(
         f"returned {shown} ({type(verdict).__name__}); return True, False, a number from 0 to 1, or an Evaluation"
@@ -107,6 +107,11 @@ def _in_range(evaluation: Evaluation) -> Evaluation:
     score: Any = evaluation.score
     if evaluation.passed is not None and not isinstance(evaluation.passed, bool):
         raise InvalidScore(f"returned passed={evaluation.passed!r}; it must be True, False or None")
+    if evaluation.details is None:
+        evaluation = replace(evaluation, details={})
+    if not isinstance(evaluation.details, Mapping):
+        shown = to_text(evaluation.details, 40)
+        raise InvalidScore(f"returned details={shown} ({type(evaluation.details).__name__}); they must be a dict")
     if not is_real_number(score):
         raise InvalidScore(f"returned the score {score!r}; a score must be a number between 0 and 1")
     number = float(score)

@@ -225,13 +225,14 @@ def _with_current_names(kind: type, data: Mapping[str, Json]) -> dict[str, Json]
     return {names.get(name, name): value for name, value in data.items()}
 
 
-def gate_from_json(data: Mapping[str, Any]) -> GateResult:
-    """The result that `gate_to_json` wrote, in this version or an earlier one."""
+def gate_from_json(data: Mapping[str, Any], *, strict: bool = False) -> GateResult:
+    """The result that `gate_to_json` wrote, in this version or an earlier one; `strict` if it comes from anywhere."""
     try:
-        return _CODEC.decode(GateResult, data)
+        return (_STRICT_CODEC if strict else _CODEC).decode(GateResult, data)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise StoreError("the gate result of this run cannot be read; another version of Proctor wrote it") from error
 
 
 _CODEC = DataclassCodec(stored_names=STORED_NAMES)
 _CODEC.prepare(GateResult)
+_STRICT_CODEC = DataclassCodec(stored_names=STORED_NAMES, strict=True)

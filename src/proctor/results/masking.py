@@ -46,7 +46,8 @@ class TrialMasker:
         case = self.case(trial.case, general)
         if masker.data(content) is content and case is trial.case:
             return trial
-        secrets = named | masker.secrets_in((trial.replies, trial.case, spans))
+        texts = (trial.replies, trial.case, spans, trial.captured, trial.end_reason, trial.warnings)
+        secrets = named | masker.secrets_in(texts)
         masker = Masker(named | set(filter(is_mixed, secrets)))
         replies, captured, masked_spans = masker.data((trial.replies, trial.captured, spans))
         quoting = Masker(named, quoted=secrets)

@@ -17,6 +17,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
+import numbers
 import os
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -528,6 +529,43 @@ def _check_types(reply: Reply) -> None:
     for name, kind, items in (("tool_calls", ToolCall, reply.tool_calls), ("outputs", NamedData, reply.outputs)):
         if items != () and not (isinstance(items, (tuple, list)) and all(isinstance(item, kind) for item in items)):
             raise UnreadableReply(f"the {name} of the reply are not a tuple of {kind.__name__}")
+    _check_fields(reply, "reply", _REPLY_FIELDS)
+    for call in reply.tool_calls:
+        if not isinstance(call.name, str):
+            raise UnreadableReply(f"name of the tool call is {type(call.name).__name__}, not str")
+        if call.arguments is None:
+            raise UnreadableReply("arguments of the tool call is None, not a dict")
+        _check_fields(call, "tool call", _CALL_FIELDS)
+    passages = reply.retrieval_context or ()
+    if isinstance(passages, str) or not all(isinstance(passage, str) for passage in passages):
+        raise UnreadableReply("retrieval_context of the reply is not a list of str")
+
+
+def _check_fields(value: Reply | ToolCall, owner: str, kinds: Mapping[str, tuple[type, str]]) -> None:
+    """Raise `UnreadableReply` if a field is neither None nor of its type, or is not a finite number."""
+    for name, (kind, kind_name) in kinds.items():
+        item = getattr(value, name)
+        if item is None or (isinstance(item, kind) and not (isinstance(item, float) and not math.isfinite(item))):
+            continue
+        shown = repr(item) if isinstance(item, float) else type(item).__name__
+        raise UnreadableReply(f"{name} of the {owner} is {shown}, not {kind_name}")
+
+
+_NUMBER, _TEXT, _OBJECT = (numbers.Real, "a number"), (str, "str"), (Mapping, "a dict")
+_REPLY_FIELDS: dict[str, tuple[type, str]] = {
+    "duration_ms": _NUMBER,
+    "retrieval_context": (Sequence, "a list"),
+    "state": _OBJECT,
+    "thoughts": _TEXT,
+    "error": _TEXT,
+}
+_CALL_FIELDS: dict[str, tuple[type, str]] = {
+    "arguments": _OBJECT,
+    "error": _TEXT,
+    "raw_arguments": _TEXT,
+    "started_at": _NUMBER,
+    "duration_ms": _NUMBER,
+}
 
 
 def _normalize_usage(usage: Any) -> Usage:

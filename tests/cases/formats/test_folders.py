@@ -73,6 +73,12 @@ BROKEN: dict[str, str | bytes] = {
     "suite.toml": '[[cases]]\ninput = "hi"\nexpected = "hello"\n',
     "comments.jsonc": '{\n  // ours\n  "cases": [{"input": "hi", "expected": "hello"}]\n}\n',
     "suite.yaml": "",
+    "empty.yaml": "",
+    "blank.jsonl": "\n \n",
+    "nested.yaml": "suite:\n  name: shop\n  cases:\n    - {input: hi, expected: hello}\n",
+    "one_case.yaml": "id: a\ninput: hi\nexpected: hello\n",
+    "one_case.json": '{"input": "hi", "expected": {"contains": "hello"}}',
+    "zeros.json": b"\0" * 4096,
     "refund_cases.csv": "\n",
     "agent.yaml": "name: shop\nmodel: {provider: openai, name: gpt}\ninstructions: {inline: hi}\n",
     "set.json": '{"evalSetID": "set", "evalCase": []}',
@@ -146,7 +152,6 @@ ORDINARY: dict[str, str] = {
     "pyproject.toml": '[project]\nname = "shop"\ndescription = "in some cases"\n',
     "Cargo.toml": '[package]\nname = "shop"\n',
     "comments.yaml": "# nothing yet\n",
-    "empty.yaml": "",
     "notes.md": "cases:\n",
 }
 """Files of real projects that are next to suites and are none."""
@@ -169,7 +174,7 @@ def problems_of(folder: Path) -> list[str]:
 def test_every_broken_suite_of_a_folder_is_an_error_with_its_file(tmp_path: Path) -> None:
     put(tmp_path, {"good.yaml": GOOD, **BROKEN})
     named = {problem.removeprefix(f"{tmp_path}/").partition(":")[0] for problem in problems_of(tmp_path)}
-    assert (len(BROKEN), sorted(BROKEN.keys() - named)) == (60, [])
+    assert (len(BROKEN), sorted(BROKEN.keys() - named)) == (66, [])
     assert named == BROKEN.keys()
 
 
@@ -177,7 +182,7 @@ def test_no_ordinary_file_of_a_project_is_an_error(tmp_path: Path) -> None:
     put(tmp_path, {"good.yaml": GOOD, **ORDINARY})
     skipped: list[SkippedFile] = []
     [suite] = load([tmp_path], skipped=skipped)
-    assert (suite.path, len(ORDINARY)) == (tmp_path / "good.yaml", 66)
+    assert (suite.path, len(ORDINARY)) == (tmp_path / "good.yaml", 65)
     unlisted = {"package.json", "notes.md", "genes.tsv", "pyproject.toml", "Cargo.toml"}
     assert {item.path.relative_to(tmp_path).as_posix() for item in skipped} == ORDINARY.keys() - unlisted
 
@@ -218,13 +223,11 @@ def test_the_ending_of_a_suite_may_be_in_capitals(tmp_path: Path, name: str) -> 
 
 
 def test_links_pipes_and_sockets_are_listed_and_not_opened(tmp_path: Path) -> None:
-    put(tmp_path, {"suites/good.yaml": GOOD, "elsewhere/other.yaml": GOOD})
+    put(tmp_path, {"suites/good.yaml": GOOD, "elsewhere/data.yaml": "rows: [1, 2]\n"})
     folder = tmp_path / "suites"
     (folder / "linked").symlink_to(tmp_path / "elsewhere", target_is_directory=True)
     (folder / "back").symlink_to(folder, target_is_directory=True)
-    (folder / "gone.yaml").symlink_to(tmp_path / "nowhere.yaml")
-    (folder / "circle.json").symlink_to(folder / "circle.json")
-    (folder / "more_suites").symlink_to(tmp_path / "unmounted", target_is_directory=True)
+    (folder / "unmounted").symlink_to(tmp_path / "unmounted", target_is_directory=True)
     os.mkfifo(folder / "pipe.yaml")
     (folder / "device.yaml").symlink_to("/dev/zero")
     with socket.socket(socket.AF_UNIX) as server:
@@ -234,17 +237,34 @@ def test_links_pipes_and_sockets_are_listed_and_not_opened(tmp_path: Path) -> No
         skipped: list[SkippedFile] = []
         assert len(load([folder], skipped=skipped)) == 1
     reasons = {item.path.name: item.reason for item in skipped}
-    links = {"linked", "back", "gone.yaml", "circle.json", "more_suites"}
+    links = {"linked", "back", "unmounted"}
     assert reasons.keys() == links | {"pipe.yaml", "device.yaml", "socket.csv"}
     assert "link to a folder; pass it by its own name" in reasons["linked"]
-    assert "leads nowhere" in reasons["gone.yaml"]
-    assert "leads nowhere" in reasons["more_suites"]
+    assert "leads nowhere" in reasons["unmounted"]
 
 
-def test_a_link_that_leads_nowhere_and_is_called_a_suite_is_an_error(tmp_path: Path) -> None:
+def test_a_link_that_leads_nowhere_and_may_be_a_suite_is_an_error(tmp_path: Path) -> None:
     put(tmp_path, {"good.yaml": GOOD})
-    (tmp_path / "refund_suite.yaml").symlink_to(tmp_path / "nowhere.yaml")
-    assert problems_of(tmp_path) == [f"{tmp_path}/refund_suite.yaml: is a link that leads nowhere"]
+    (tmp_path / "refunds.yaml").symlink_to(tmp_path / "nowhere.yaml")
+    (tmp_path / "circle.json").symlink_to(tmp_path / "circle.json")
+    (tmp_path / "more_suites").symlink_to(tmp_path / "unmounted", target_is_directory=True)
+    names = [problem.removeprefix(f"{tmp_path}/").partition(" leads nowhere")[0] for problem in problems_of(tmp_path)]
+    assert names == [f"{name}: is a link that" for name in ("circle.json", "more_suites", "refunds.yaml")]
+
+
+def test_a_link_to_a_folder_with_a_suite_is_an_error_unless_that_is_tested_too(tmp_path: Path) -> None:
+    put(tmp_path, {"suites/good.yaml": GOOD, "suites/more/next.yaml": GOOD, "elsewhere/deep/other.yaml": GOOD})
+    folder = tmp_path / "suites"
+    (folder / "again").symlink_to(folder / "more", target_is_directory=True)
+    (folder / "linked").symlink_to(tmp_path / "elsewhere", target_is_directory=True)
+    (tmp_path / "elsewhere" / "back").symlink_to(folder, target_is_directory=True)
+    assert problems_of(folder) == [
+        f"{folder}/linked: is a link to a folder with a suite (other.yaml), and links to folders are not followed; "
+        "pass that folder as well"
+    ]
+    skipped: list[SkippedFile] = []
+    assert len(load([folder, folder / "linked"], skipped=skipped)) == 3
+    assert {item.path.name for item in skipped} == {"again", "linked", "back"}
 
 
 def test_what_cannot_be_read_is_an_error_because_it_may_be_a_suite(

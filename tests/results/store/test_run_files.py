@@ -6,6 +6,7 @@ import io
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -107,7 +108,18 @@ def test_a_damaged_file_is_refused_with_its_line_and_leaves_nothing_behind(tmp_p
         store.close()
 
 
-@pytest.mark.parametrize("what", ["gate", "gate verdict", "criteria", "verdict"])
+SUITE = {
+    "name": "s",
+    "path": None,
+    "format": "native",
+    "agent": "a",
+    "agent_fingerprint": "f",
+    "cases": 1,
+    "planned": 1,
+}
+
+
+@pytest.mark.parametrize("what", ["gate", "gate verdict", "no gate verdict", "gated suites", "criteria", "verdict"])
 def test_values_that_this_version_does_not_know_are_refused_with_their_line(what: str, tmp_path: Path) -> None:
     """A newer Proctor may write such; they must not end in a traceback when the run is shown."""
     first, *rest = exported(kept(tmp_path / "a", [trial("x")])).splitlines()
@@ -116,6 +128,8 @@ def test_values_that_this_version_does_not_know_are_refused_with_their_line(what
     info = {
         "gate": {"gate": {}},
         "gate verdict": {"gate": {**GATE, "verdict": "maybe"}},
+        "no gate verdict": {"gate": {**GATE, "verdict": None}},
+        "gated suites": {"gate": {**GATE, "suites": None}},
         "criteria": {"suites": [{**suite, "criteria": {"trials": "most"}, "cases": 1, "planned": 1}]},
         "verdict": {"verdict": {"outcome": "splendid"}},
     }[what]
@@ -125,6 +139,44 @@ def test_values_that_this_version_does_not_know_are_refused_with_their_line(what
         open_run(tmp_path, str(path))
     assert "__init__" not in str(failure.value)
     assert "StoreError" not in str(failure.value)
+
+
+@pytest.mark.parametrize(
+    "info",
+    [
+        {"suites": [{**SUITE, "path": "\ud800"}]},
+        {"suites": [{**SUITE, "path": "a\0b"}]},
+        {"evaluator_keys": {"s": {}}},
+    ],
+    ids=["surrogate", "zero byte", "no general key"],
+)
+def test_facts_that_would_end_a_command_later_are_refused_with_their_line(tmp_path: Path, info: Any) -> None:
+    first, *rest = exported(kept(tmp_path / "a", [trial("x")])).splitlines()
+    head = json.loads(first)
+    lines = [json.dumps({**head, "info": {**head["info"], **info}}), *rest]
+    with pytest.raises(UsageError, match=r"run\.jsonl:1: cannot read the facts about the run"):
+        import_run(Store(tmp_path / "b"), lines, "run.jsonl")
+
+
+@pytest.mark.parametrize(
+    "span",
+    [
+        {"duration_ms": "x"},
+        {"duration_ms": None},
+        {"started_at": []},
+        {"name": 1},
+        {"metadata": ["x"]},
+        {"error": {}},
+        {"type": "llm", "input_tokens": "many"},
+        {"type": "llm", "finish_reasons": "stop"},
+    ],
+    ids=str,
+)
+def test_a_span_with_a_value_of_a_wrong_type_is_refused_with_its_line(tmp_path: Path, span: dict[str, Any]) -> None:
+    *lines, row, end = exported(kept(tmp_path / "a", [trial("x")])).splitlines()
+    spans = [{"span_id": "1", "trace_id": "2", "started_at": 1.0, **span}]
+    with pytest.raises(UsageError, match=r"run\.jsonl:3: cannot read the line"):
+        import_run(Store(tmp_path / "b"), [*lines, json.dumps({**json.loads(row), "spans": spans}), end], "run.jsonl")
 
 
 GATE = {

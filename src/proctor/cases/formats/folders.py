@@ -4,15 +4,17 @@ Everything with the ending of a suite is accounted for: it is a suite, it is ski
 Only names that no one takes for a suite are left out without a word: hidden files, folders of packages and builds, the
 settings of well-known tools, and what Proctor itself wrote. What cannot be read may be a suite,
 so it is a problem.
-Links to folders are not followed: they may lead anywhere, also back to where the search began.
+Links to folders are not followed: they may lead anywhere, also back to where the search began. One that leads to suites
+elsewhere is a problem, because they would not be tested.
 """
 
 from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from proctor.base.documents import Document
@@ -29,7 +31,9 @@ BASELINE_SUFFIX = ".baseline.jsonl"
 """The suffix of the file with the baseline of the suite next to it."""
 NEAR_SUFFIXES = (".tsv", ".toml", ".jsonc", ".json5", ".txt", "")
 """Endings of files that may have been meant as a suite, and that no format reads."""
-LINK_TO_NOTHING = "is a link that leads nowhere"
+LINK_TO_NOTHING = "is a link that leads nowhere; remove it, or put the file back that it leads to"
+MAX_LINKED_FILES = 1000
+"""How many files of a linked folder are looked at."""
 SNIFF_BYTES = 1_000_000
 """How much is read of a file that cannot be parsed, or is too large to be parsed in vain."""
 LARGE_BYTES = 50_000_000
@@ -46,13 +50,18 @@ class SkippedFile:
     line: int | None = None
 
 
-def find_candidates(folder: Path) -> Iterator[Path | SkippedFile | Problem]:
-    """The files below a folder that may be suites, and what is known about the others before they are opened."""
+def find_candidates(folder: Path, tested: Sequence[Path]) -> Iterator[Path | SkippedFile | Problem]:
+    """The files below a folder that may be suites, and what is known about the others before they are opened.
+
+    `tested` are all files and folders that are tested, among them this one.
+    """
     known = list(formats())
     suffixes = {suffix for item in known for suffix in item.suffixes}
     others = FILES_OF_OTHER_TOOLS.union(*(item.companions for item in known))
     for path in _walk(folder):
-        if not isinstance(path, Path):
+        if isinstance(path, SkippedFile):
+            yield _with_suites_behind(path, tested, suffixes)
+        elif isinstance(path, Problem):
             yield path
         elif path.name in others or path.name.endswith((BASELINE_SUFFIX, QUARANTINE_SUFFIX)):
             continue
@@ -70,7 +79,8 @@ def is_named_like_suite(path: Path) -> bool:
 
 def reads_like_suite(path: Path) -> bool:
     """Whether a file that cannot be parsed was meant to be a suite."""
-    return near_miss_in_text(path, read_start(path)) or (_is_empty(path) and _is_called_suite(path))
+    text = read_start(path)
+    return not text.strip("\0 \t\r\n") or near_miss_in_text(path, text)
 
 
 def read_start(path: Path) -> str:
@@ -104,11 +114,24 @@ def _walk(folder: Path) -> Iterator[Path | SkippedFile | Problem]:
             yield from _walk(child)
 
 
+def _with_suites_behind(link: SkippedFile, tested: Sequence[Path], suffixes: set[str]) -> SkippedFile | Problem:
+    """A problem if a linked folder has suites that are not tested in their own place."""
+    places = [place.resolve() for place in tested]
+    for path in islice(_walk(link.path.resolve()), MAX_LINKED_FILES):
+        if not isinstance(path, Path) or ending(path) not in suffixes or is_own_output(path):
+            continue
+        is_tested = any(path.is_relative_to(place) for place in places)
+        if not is_tested and path.is_file() and near_miss_in_text(path, read_start(path)):
+            reason = f"is a link to a folder with a suite ({path.name}), and links to folders are not followed"
+            return Problem(f"{reason}; pass that folder as well", link.path)
+    return link
+
+
 def _candidate(path: Path) -> Path | SkippedFile | Problem:
     """The file, if it can be opened and is not too large to be a suite."""
     must_be_suite = is_named_like_suite(path) or _is_called_suite(path)
     if not path.exists():
-        return Problem(LINK_TO_NOTHING, path) if must_be_suite else SkippedFile(path, LINK_TO_NOTHING)
+        return Problem(LINK_TO_NOTHING, path)
     if not path.is_file():
         return SkippedFile(path, "is a pipe, a socket or a device, not a file")
     try:
@@ -125,7 +148,7 @@ def _other_ending(path: Path) -> SkippedFile | Problem | None:
     """What is wrong with a file that looks like a suite and has an ending that no format reads."""
     suffix = ending(path)
     if not suffix and path.is_symlink() and not path.exists():
-        return SkippedFile(path, LINK_TO_NOTHING)
+        return Problem(LINK_TO_NOTHING, path) if _is_called_suite(path) else SkippedFile(path, LINK_TO_NOTHING)
     if suffix == ".py":
         text = read_start(path) if path.is_file() else ""
         if "proctor" in text and _PYTHON_SUITE.search(text):
@@ -172,7 +195,3 @@ def _toml_suite(path: Path, text: str) -> Problem | None:
 def _is_called_suite(path: Path) -> bool:
     """Whether a word of the name says that the file is a suite. Files of data and of other tools may have it too."""
     return not {"suite", "suites", "cases"}.isdisjoint(re.split(r"[^a-z]+", path.stem.lower()))
-
-
-def _is_empty(path: Path) -> bool:
-    return not read_start(path).strip()

@@ -51,9 +51,10 @@ def load(
     skipped = [] if skipped is None else skipped
     suites: list[Suite] = []
     problems: list[Problem] = []
-    for path in paths:
+    names = [str(path) for path in paths]
+    for name in names:
         try:
-            suites.extend(_load_one(str(path), config, skipped))
+            suites.extend(_load_one(name, config, skipped, [Path(name) for name in names]))
         except InvalidSuite as error:
             problems.extend(error.problems)
             suites.extend(error.partial_suites)
@@ -97,11 +98,11 @@ def _read(known: Format, document: Document, config: Path | None) -> list[Suite]
     return [replace(suite, config=config) for suite in load_target(known.read_with_config)(document, config)]
 
 
-def _load_one(path: str, config: Path | None, skipped: list[SkippedFile]) -> list[Suite]:
+def _load_one(path: str, config: Path | None, skipped: list[SkippedFile], tested: Sequence[Path]) -> list[Suite]:
     where = Path(path)
     try:
         if where.is_dir():
-            return _load_folder(where, config, skipped)
+            return _load_folder(where, config, skipped, tested)
         if not where.exists() and is_reference(path):
             return [_from_python(path)]
         if ending(where) == ".py" and where.is_file():
@@ -112,15 +113,16 @@ def _load_one(path: str, config: Path | None, skipped: list[SkippedFile]) -> lis
         raise InvalidSuite([Problem(read_error(error), name)]) from None
 
 
-def _load_folder(folder: Path, config: Path | None, skipped: list[SkippedFile]) -> list[Suite]:
+def _load_folder(folder: Path, config: Path | None, skipped: list[SkippedFile], tested: Sequence[Path]) -> list[Suite]:
     """Every suite in a folder and its subfolders; `skipped` gets the files that have its ending and are something else.
 
-    A file that was meant to be a suite and is not one is a problem (`near_misses.py`).
+    `tested` are all files and folders that are loaded, this one among them. A file that was meant to be a suite and is
+    not one is a problem (`near_misses.py`).
     """
     suites: list[Suite] = []
     problems: list[Problem] = []
     others: list[SkippedFile] = []
-    for candidate in find_candidates(folder):
+    for candidate in find_candidates(folder, tested):
         if isinstance(candidate, Problem):
             problems.append(candidate)
         elif isinstance(candidate, SkippedFile):

@@ -66,7 +66,12 @@ def near_miss(document: Document) -> Problem | None:
         return _near_rows(document, data if isinstance(data, list) else [])
     if isinstance(data, Mapping):
         keys = {str(key): value for key, value in data.items()}
-        return _misnamed_cases(document, keys) or _misspelled_key(document, keys) or _without_cases(document, keys)
+        return (
+            _misnamed_cases(document, keys)
+            or _misspelled_key(document, keys)
+            or _misplaced_cases(document, keys)
+            or _without_cases(document, keys)
+        )
     return None
 
 
@@ -120,6 +125,18 @@ def _misnamed_cases(document: Document, data: Mapping[str, Json]) -> Problem | N
             or ((is_misspelled or word in WORDS_FOR_TESTS) and has_suite_keys)
         ):
             return _problem(document, key, "cases")
+    return None
+
+
+def _misplaced_cases(document: Document, data: Mapping[str, Json]) -> Problem | None:
+    """Cases below another key, and a file that is one case."""
+    for key, value in data.items():
+        items = value.get("cases") if isinstance(value, Mapping) else None
+        if isinstance(items, list) and any(isinstance(row, Mapping) and _is_case(row) for row in items[:MAX_ROWS]):
+            message = f"is not a suite: its 'cases' are below {key!r}; move them to the beginning of a line"
+            return Problem(message, document.path, document.line((key, "cases")))
+    if "input" in data and not data.keys().isdisjoint(("expected", "evaluators")):
+        return Problem("is one case and not a suite; put it into a list below 'cases'", document.path, 1)
     return None
 
 

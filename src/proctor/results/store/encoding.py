@@ -50,8 +50,8 @@ STORED_NAMES: Mapping[type, Mapping[str, str]] = {
 def _codec(*, strict: bool) -> DataclassCodec:
     return DataclassCodec(
         hooks={
-            NamedData: Hook(lambda item: [item.name, to_json(item.value)], lambda pair: NamedData(*pair)),
-            GateResult: Hook(gate_to_json, gate_from_json),
+            NamedData: Hook(lambda item: [item.name, to_json(item.value)], _named_data),
+            GateResult: Hook(gate_to_json, lambda data: gate_from_json(data, strict=strict)),
         },
         skip={Reply: ["raw", "reports_calls"], Run: NOT_IN_HEADER},
         always={Trial: ["replies", "ended_early", "masked"], Reply: ["text"], ToolCall: ["arguments"], Run: ["judges"]},
@@ -60,6 +60,13 @@ def _codec(*, strict: bool) -> DataclassCodec:
         json_value=to_json,
         strict=strict,
     )
+
+
+def _named_data(pair: Sequence[Any]) -> NamedData:
+    name, value = pair
+    if not isinstance(name, str):
+        raise TypeError(f"{type(name).__name__} instead of the name of an output")
+    return NamedData(name, value)
 
 
 CODEC = _codec(strict=False)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
 import shutil
 import sys
@@ -38,8 +39,9 @@ from proctor.results.store.encoding import (
 )
 from proctor.results.store.run_names import LAST, STANDARD_INPUT, validate_run_name
 from proctor.results.store.store import Store
-from proctor.results.store.trace_encoding import span_from_json, span_to_json
+from proctor.results.store.trace_encoding import MESSAGE_FIELDS, TOOL_DEFINITIONS, span_from_json, span_to_json
 from proctor.results.trial import Trial, Trials
+from proctor.tracing.spans import Span
 
 VERSION = 1
 MAX_LINE = 100_000_000
@@ -304,6 +306,11 @@ def _run(data: Mapping[str, Any]) -> Run:
         plan=plan,
         name=name,
     )
+    for suite in run.suites:
+        if b"\0" in os.fsencode(suite.path or ""):  # which raises `ValueError` for what no name of a file can have
+            raise ValueError(f"{suite.path!r} is not the name of a file")
+    if any("" not in keys for keys in run.scoring_keys.values()):
+        raise ValueError("the evaluator_keys of a suite have no general one")
     # A file may come from anywhere: the command that a report shows to re-run a case must not come from it.
     untrusted = ("agent", "agents", "arms", "command")
     run.options = {key: value for key, value in run.options.items() if key not in untrusted}
@@ -323,9 +330,16 @@ def _trial_to_json(trial: Trial, case: int) -> dict[str, Json]:
 def _trial_from_json(data: Mapping[str, Any], case: Case) -> Trial:
     content = {**data["content"], **{name: data[name] for name in TRIAL_COLUMNS.names if name in data}}
     scores = tuple(_score_from_json(score) for score in data["scores"])
-    spans = tuple(span_from_json(span) for span in data.get("spans") or ())
+    spans = tuple(_checked_span(span) for span in data.get("spans") or ())
     early = ended_early(content, has_scores=bool(scores))
     return STRICT_CODEC.decode(Trial, with_masked(content), case=case, scores=scores, spans=spans, ended_early=early)
+
+
+def _checked_span(data: Mapping[str, Any]) -> Span:
+    """The span of a row from anywhere; raises `ValueError` or `TypeError` if a field has a wrong type."""
+    span = span_from_json(data)
+    messages = {name: getattr(span, name) for name in (*MESSAGE_FIELDS, TOOL_DEFINITIONS) if name in data}
+    return STRICT_CODEC.decode(type(span), {name: data[name] for name in data if name not in messages}, **messages)
 
 
 GATES = "gates"
