@@ -29,7 +29,11 @@ DEVICES = """Device list:
 - Garage door: closed, battery low"""
 STAFF = '{"name": "Anna", "role": "nurse", "manager": "Tom", "city": "Ulm"}'
 
+STATIONS = "| Station | Opened | Platforms |\n|---|---|---|\n| Arden Road | 1907 | 2 |\n| Thorne Park | 1998 | 3 |"
+
 SUPPORTED = [
+    (STATIONS, "Thorne Park opened in 1998."),
+    ('{"reactor": "R-204", "setpoint_c": 68, "actual_c": 71.5}', "The setpoint of reactor R-204 is 68 °C."),
     ('{"order_id": "ZN-20871", "status": "in_transit"}', "Order ZN-20871 is in transit."),
     (ENERGY, "In 2022, solar produced 155 GWh."),
     (ENERGY, "Imports were 80 GWh in 2021."),
@@ -44,6 +48,12 @@ SUPPORTED = [
     (STAFF, "Tom is Anna's manager."),
 ]
 CONTRADICTED = [
+    (STATIONS, "Thorne Park opened in 2016."),
+    (
+        '{"crops": [{"name": "chard", "harvest_week": 19}, {"name": "basil", "harvest_week": 22}]}',
+        "The chard is harvested in week 22.",
+    ),
+    ('{"reactor": "R-204", "setpoint_c": 68, "actual_c": 71.5}', "The setpoint of reactor R-204 is 86 °C."),
     (ENERGY, "Imports were 75 GWh in 2021."),
     (ENERGY, "In 2022, wind produced 155 GWh."),
     (LINES, "Line 12 takes 20 minutes."),

@@ -26,6 +26,10 @@ _LIGHT, _PRICES, _AMOUNTS, _STATES = (
     for name in ("light", "prices", "amounts", "states")
 )
 _NAMING = [[word] for word in lexicon.KINDS["naming"]]
+_COUNTED = frozenset("minute hour day week month quarter year".split())
+"""Labels of a number that counts, rather than of a duration: `"week": 22`."""
+_DEGREES = {"c": "celsius", "f": "fahrenheit"}
+"""Units that only the end of a label has: `setpoint_c`."""
 _BOOLEANS = {"true": (), "yes": (), "false": read("not"), "no": read("not")}
 Record = tuple[Sequence[str], Sequence[tuple[str, str]]]
 """The names of a table row, a JSON object or a block of `label: value` lines, and its labels and values."""
@@ -108,20 +112,29 @@ def _words(key: str) -> str:
 def read_cells(record: Record, names: frozenset[str], money: str) -> Iterator[Cell]:
     """The cells of a record. `names` are names in other texts, `money` is the currency of amounts without one.
 
-    A number has the unit and the period of its label: `depth_m`, `Weight (kg)`, `minutes`, `Price/month`.
+    A number has the unit and the period of its label: `depth_m`, `Weight (kg)`, `minutes`, `Price/month`, but not
+    `week`, which may count weeks of the year. Below `Opened` and `Year founded`, 1998 is a year.
     """
     ways, fields = record
     years = re.compile(r"(?:1\d|20|21)\d\d")
     rows = [read(f"in {name}")[1:] if years.fullmatch(name) else read(name, names) for name in ways if name]
     for label, value in fields:
         *words, last = re.findall(r"[^\W\d_]+|\d+|[€$£%]", _words(label)) or [""]
-        is_unit = last in lexicon.UNITS and words[-1:] != ["per"] and (words or last != "min")
+        last = _DEGREES.get(last, last) if words else last
+        is_unit = last in lexicon.UNITS and words[-1:] != ["per"] and (words or last != "min") and last not in _COUNTED
         noun, _, period = " ".join(words if is_unit else [*words, last]).partition(" per ")
         unit = last if is_unit else "" if _AMOUNTS.isdisjoint(map(lexicon.stem, noun.split())) else money
         text = f"{value} {unit}" if re.fullmatch(r"[-−]?\d+(?:[.,]\d+)*", value.strip()) else value
         capitals = {word.lower() for word in re.findall(r"[A-Z][^\W\d_]*", value)}
+        is_year = years.fullmatch(value) and any(_is_of_year(word) for word in (*words, last))
         tokens = read(f"{text} per {period}" if period else text, names | capitals)
+        tokens = read(f"in {value}")[1:] if is_year else tokens
         yield Cell(rows, read(noun), _BOOLEANS.get(value.strip().lower(), tokens), f"{label}: {value}")
+
+
+def _is_of_year(word: str) -> bool:
+    """Whether what a label says happened in a year: `opened`, `founded`."""
+    return word in ("year", "since") or lexicon.verb_key(word).endswith("+ed")
 
 
 def find_cell(claim: Tokens, cells: Sequence[Cell], asked: Tokens) -> tuple[Tokens, Cell] | None:

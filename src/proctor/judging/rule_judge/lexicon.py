@@ -102,6 +102,6 @@ def excludes(one: str, other: str) -> bool:
 
 def is_english(text: str) -> bool:
     """Whether a text can be English: not if words of other languages or with accents outnumber the English ones."""
-    words = re.findall(r"[^\W\d_]+", text.lower())
+    words = [word for word in re.findall(r"[^\W\d_]+", text.lower()) if word not in KINDS["loans"]]
     foreign = sum(word in KINDS["foreign"] or not word.isascii() for word in words)
     return not foreign or sum(word in KINDS["english"] for word in words) > foreign
