@@ -54,8 +54,8 @@ _COMPARING = frozenset("which instead after before replace replaces than other a
 def relevances(question: str, texts: Sequence[str]) -> list[Relevance]:
     """Whether each statement of an answer or a passage addresses the question.
 
-    A courtesy belongs to an answer only if there is one: thanks do not make up for another order's status. Nothing but
-    courtesies is no answer, unless it asks back or may mean yes or no.
+    A courtesy belongs to an answer only if there is one: thanks do not make up for another order's status. Courtesies
+    alone are not an answer, unless one of them asks back or may mean yes or no.
     """
     names = names_in([question, *texts])
     kinds = next((kinds for pattern, kinds in _KINDS if re.search(pattern, question.lower())), None)
