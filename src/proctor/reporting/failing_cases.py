@@ -127,7 +127,8 @@ def failing_cases(
     cases = [case for suite in suites for case in suite.cases if (case.suite, case.case_id) in addresses]
     cases.sort(key=lambda case: case.outcome.rank)
     with_reasons = [(case.suite, case.case_id) for case in cases[:max_with_reasons]]
-    reasons = _count_reasons(run.trials, {address: last[address] for address in with_reasons}, limit)
+    trials = run.trials_of(set(with_reasons))
+    reasons = _count_reasons(trials, {address: last[address] for address in with_reasons}, limit)
     return [_failing_case(case, counts, reasons) for case in cases]
 
 
@@ -173,7 +174,8 @@ def failures(run: Run, verdict: RunVerdict) -> list[dict[str, Json]]:
         return []
     suites = {info.name: info for info in run.suites}
     example_positions = {case.example.position for case in cases if case.example is not None}
-    examples = {(trial.suite, trial.case.id): trial for trial in run.trials if trial.position in example_positions}
+    trials = run.trials_of({(case.suite, case.case_id) for case in cases})
+    examples = {(trial.suite, trial.case.id): trial for trial in trials if trial.position in example_positions}
     positions = {suite: case_positions_in(suites[suite]) for suite in {case.suite for case in cases}}
     return [
         {
