@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import io
 import logging
+import math
 import os
 import platform
 import zipfile
@@ -67,8 +68,10 @@ async def on_workers(plan: Plan, options: ClusterOptions, listener: Listener | N
     order = order_of(plan, options)
     upload = zip_folder(Path.cwd()) if options.upload else b""
     async with connect(options, suites_message_limit(plan.suites)) as scheduler:
+        parallel = {item: _sessions_per_worker(item, options) for item in plan.suites}
         workers = _workers(
             plan,
+            list(parallel.values()),
             DaskPool(scheduler, plan, order, upload),
             lambda text: None if display is None else display.notice(mask(text)),
         )
@@ -80,7 +83,7 @@ async def on_workers(plan: Plan, options: ClusterOptions, listener: Listener | N
             numbers = {item: number for number, item in enumerate(plan.suites)}
             yield plan.with_agents(
                 lambda item: ClusterAgent(item.agent, workers, numbers[item], item.limits.timeout),
-                lambda item: item.limits.fixed_parallel * count,
+                lambda item: parallel[item] * count,
             )
         finally:
             await workers.close()
@@ -125,9 +128,18 @@ class DaskHost(RemoteHost):
         return await self._scheduler.run(self._address, call_host, self._name, number, method, arguments)
 
 
-def _workers(plan: Plan, pool: DaskPool, notify: Callable[[str], None]) -> Workers:
-    """The workers of a pool that have the agents of a plan."""
-    parallel = [item.limits.fixed_parallel for item in plan.suites]
+def _sessions_per_worker(item: PlannedSuite, options: ClusterOptions) -> int:
+    """How many trials of a suite a worker runs in parallel: what the user set, else its share of the default.
+
+    Agents that start processes, and workers whose number is not known, get fewer.
+    """
+    if item.agent.starts_processes or not options.workers:
+        return item.limits.fixed_parallel
+    return max(item.limits.fixed_parallel, math.ceil(item.limits.parallel / options.workers))
+
+
+def _workers(plan: Plan, parallel: Sequence[int], pool: DaskPool, notify: Callable[[str], None]) -> Workers:
+    """The workers of a pool that have the agents of a plan, with so many sessions for each suite."""
     return Workers(pool, parallel, lambda info: _why_incompatible(info, plan), notify)
 
 
@@ -309,7 +321,8 @@ async def _agent_problems(scheduler: Scheduler, options: ClusterOptions, suites:
     """By address: why a worker cannot run the agents of the suites."""
     plan = make_plan(suites, RunOptions())
     upload = zip_folder(Path.cwd()) if options.upload else b""
-    workers = _workers(plan, DaskPool(scheduler, plan, order_of(plan, options), upload), lambda text: None)
+    pool = DaskPool(scheduler, plan, order_of(plan, options), upload)
+    workers = _workers(plan, [1] * len(plan.suites), pool, lambda text: None)
     try:
         await workers.open(0)
     except UsageError:
