@@ -74,11 +74,10 @@ BROKEN: dict[str, str | bytes] = {
     "comments.jsonc": '{\n  // ours\n  "cases": [{"input": "hi", "expected": "hello"}]\n}\n',
     "suite.yaml": "",
     "empty.yaml": "",
-    "blank.jsonl": "\n \n",
     "nested.yaml": "suite:\n  name: shop\n  cases:\n    - {input: hi, expected: hello}\n",
     "one_case.yaml": "id: a\ninput: hi\nexpected: hello\n",
     "one_case.json": '{"input": "hi", "expected": {"contains": "hello"}}',
-    "zeros.json": b"\0" * 4096,
+    "cases.json": b"\0" * 4096,
     "refund_cases.csv": "\n",
     "agent.yaml": "name: shop\nmodel: {provider: openai, name: gpt}\ninstructions: {inline: hi}\n",
     "set.json": '{"evalSetID": "set", "evalCase": []}',
@@ -88,6 +87,8 @@ BROKEN: dict[str, str | bytes] = {
 """Files that people meant to be suites."""
 
 ORDINARY: dict[str, str] = {
+    "not_written.json": "",
+    "log.jsonl": "\n \n",
     "docker-compose.yml": "name: shop\nservices:\n  web: {image: nginx, depends_on: [db]}\n  db: {image: postgres}\n",
     "workflow.yml": "name: CI\non: [push]\njobs:\n  test:\n    runs-on: ubuntu\n    steps: [{run: make test}]\n",
     "action.yml": "name: Setup\ndescription: Set up\ninputs:\n  version: {required: true}\nruns: {using: node20}\n",
@@ -174,7 +175,7 @@ def problems_of(folder: Path) -> list[str]:
 def test_every_broken_suite_of_a_folder_is_an_error_with_its_file(tmp_path: Path) -> None:
     put(tmp_path, {"good.yaml": GOOD, **BROKEN})
     named = {problem.removeprefix(f"{tmp_path}/").partition(":")[0] for problem in problems_of(tmp_path)}
-    assert (len(BROKEN), sorted(BROKEN.keys() - named)) == (66, [])
+    assert (len(BROKEN), sorted(BROKEN.keys() - named)) == (65, [])
     assert named == BROKEN.keys()
 
 
@@ -182,7 +183,7 @@ def test_no_ordinary_file_of_a_project_is_an_error(tmp_path: Path) -> None:
     put(tmp_path, {"good.yaml": GOOD, **ORDINARY})
     skipped: list[SkippedFile] = []
     [suite] = load([tmp_path], skipped=skipped)
-    assert (suite.path, len(ORDINARY)) == (tmp_path / "good.yaml", 65)
+    assert (suite.path, len(ORDINARY)) == (tmp_path / "good.yaml", 67)
     unlisted = {"package.json", "notes.md", "genes.tsv", "pyproject.toml", "Cargo.toml"}
     assert {item.path.relative_to(tmp_path).as_posix() for item in skipped} == ORDINARY.keys() - unlisted
 

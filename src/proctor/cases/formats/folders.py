@@ -80,7 +80,9 @@ def is_named_like_suite(path: Path) -> bool:
 def reads_like_suite(path: Path) -> bool:
     """Whether a file that cannot be parsed was meant to be a suite."""
     text = read_start(path)
-    return not text.strip("\0 \t\r\n") or near_miss_in_text(path, text)
+    if not text.strip("\0 \t\r\n"):  # empty JSON and CSV files are often logs, or reports to be written
+        return ending(path) in (".yaml", ".yml") or _is_called_suite(path)
+    return near_miss_in_text(path, text)
 
 
 def read_start(path: Path) -> str:
