@@ -88,7 +88,7 @@ BROKEN: dict[str, str | bytes] = {
 
 ORDINARY: dict[str, str] = {
     "not_written.json": "",
-    "log.jsonl": "\n \n",
+    "blank_log.jsonl": "\n \n",
     "docker-compose.yml": "name: shop\nservices:\n  web: {image: nginx, depends_on: [db]}\n  db: {image: postgres}\n",
     "workflow.yml": "name: CI\non: [push]\njobs:\n  test:\n    runs-on: ubuntu\n    steps: [{run: make test}]\n",
     "action.yml": "name: Setup\ndescription: Set up\ninputs:\n  version: {required: true}\nruns: {using: node20}\n",
