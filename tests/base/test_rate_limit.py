@@ -224,6 +224,50 @@ def test_the_rate_that_an_endpoint_accepts_is_found_and_used(rate: float, burst:
     assert asked.requests <= 1.12 * 400
 
 
+def test_two_limiters_of_one_rate_limit_use_all_of_it() -> None:
+    """The agent and the judge of a run, with a limit of 20 per second that says in whole seconds when to come back."""
+    tokens, filled_at = 20.0, 0.0
+
+    def take_token(now: float) -> float:
+        """Seconds to wait, rounded up; 0 if there was a token."""
+        nonlocal tokens, filled_at
+        tokens, filled_at = min(20.0, tokens + 20 * (now - filled_at)), now
+        if tokens < 1:
+            return math.ceil((1 - tokens) / 20)
+        tokens -= 1
+        return 0.0
+
+    async def send(limiter: RateLimiter, seconds: float) -> None:
+        wait = 1.0
+        while wait:
+            with await limiter.acquire() as slot:
+                wait = take_token(asyncio.get_running_loop().time())
+                if wait:
+                    await asyncio.sleep(0.02)
+                    slot.limited(wait)
+                else:
+                    await asyncio.sleep(seconds)
+                    slot.answered()
+            await asyncio.sleep(wait)
+
+    async def main(seed: int) -> float:
+        nonlocal tokens, filled_at
+        loop, latency, places = asyncio.get_running_loop(), random.Random(seed), asyncio.Semaphore(64)
+        tokens, filled_at, start = 20.0, loop.time(), loop.time()
+        agent, judge = RateLimiter(RateLimits(initial=20, maximum=64)), RateLimiter(RateLimits())
+
+        async def trial(seconds: float) -> None:
+            async with places:
+                await send(agent, seconds)
+                await send(judge, seconds)
+
+        await asyncio.gather(*(trial(latency.lognormvariate(-1.2, 0.8)) for _ in range(400)))
+        return loop.time() - start
+
+    ideal = 800 / 20 - 1
+    assert max(run_virtually(main(seed)) for seed in range(4)) < 1.5 * ideal
+
+
 def test_an_endpoint_that_queues_requests_gets_hardly_more_than_it_works_on() -> None:
     async def main() -> int:
         limiter = RateLimiter(RateLimits(initial=20, maximum=64))

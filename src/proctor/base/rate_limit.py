@@ -15,8 +15,9 @@ Here every request that ends says something about the endpoint:
 - *A refusal with the time of the next try* (`_Pace`). The endpoint limits the rate, with tokens that it refills, and
   has none left now. Between two such moments it has accepted as many requests as it refilled tokens: that is the rate.
   It is followed, and exceeded a little more with each request that is accepted, so that a limit that was lifted is
-  noticed. Fewer requests at the same time would be the wrong answer: quick ones would be refused all the same, and
-  slow ones would be sent too rarely.
+  noticed. Others may use the same limit, such as the judges of a run: then the measured rate is too low, so a refusal
+  never takes more than a share of the rate at which the last requests were sent. Fewer requests at the same time would
+  be the wrong answer: quick ones would be refused all the same, and slow ones would be sent too rarely.
 - *Faults* (`_Outage`): server errors and broken connections. Several in a row, of an endpoint that has answered before,
   mean that it is down. Then all wait, but for one request at a time that finds out whether it is back.
 
@@ -333,10 +334,15 @@ class _QueueingTest:
 
 SURE_REFUSALS = 3
 """So many refusals in a row make all requests wait as long as the endpoint asks; fewer make them wait less."""
-DOUBLED_AFTER = 256
-"""After so many requests without a refusal, the rate is twice what was measured."""
-GUESS_DOUBLED_AFTER = 8
+DOUBLED_AFTER = 16.0, 32, 256
+"""After how many requests without a refusal the rate is twice what was measured: a factor of the requests that it was
+measured on, the least number and the highest. What few requests say may be far too low."""
+GUESS_DOUBLED_AFTER = 0.5, 4, 8
 """The same while the rate is a guess."""
+KEPT_PACE = 0.6
+"""A refusal leaves at least this share of the rate at which the last requests were sent."""
+RECENT_SENDS = 16
+"""So many requests are the last ones."""
 MEASURED_REQUESTS = 5
 """A rate that was computed from fewer accepted requests is a guess."""
 BLIND_SENDS = 4
@@ -351,6 +357,9 @@ class _Pace:
         self._max_pause = max_pause
         self._rate = 0.0  # requests per second; 0 if the endpoint has not refused any
         self._is_guess = True
+        self._doubled_after = float(GUESS_DOUBLED_AFTER[1])
+        self._refused_pace = 0.0  # the rate at which requests were sent when one was refused
+        self._recent: deque[float] = deque(maxlen=RECENT_SENDS)  # when the last requests were sent
         self._burst = 1.0  # the most tokens
         self._tokens = 0.0
         self._filled_at = 0.0
@@ -370,6 +379,10 @@ class _Pace:
         if self._rate:
             self._fill(now)
             self._tokens -= 1.0
+            if self._tokens >= 1.0:  # not the rate, but the tokens that were saved, let it go
+                self._recent.clear()
+            else:
+                self._recent.append(now)
 
     def answered(self) -> None:
         self._lone_refusals = 0
@@ -377,7 +390,9 @@ class _Pace:
     def refused(self, now: float, number: int, began: float, wait: float, in_a_row: int) -> None:
         """A request was refused, and the endpoint says how long to wait."""
         self._refused += self._start is not None and number > self._start[0]
+        self._refused_pace = max(self._refused_pace, self._recent_pace(now))
         self._sent_in_a_row = 0
+        self._recent.clear()
         self._wait = wait
         self._seconds_to_refuse = max(1e-3, now - began)
         if self._last_refused is None or number > self._last_refused[0]:
@@ -411,10 +426,16 @@ class _Pace:
 
     @property
     def _current_rate(self) -> float:
+        rate = self._rate * (1.0 + (self._sent_in_a_row / self._doubled_after) ** 2)
         if not self._is_guess:
-            return self._rate * (1.0 + (self._sent_in_a_row / DOUBLED_AFTER) ** 2)
-        rate = self._rate * (1.0 + (self._sent_in_a_row / GUESS_DOUBLED_AFTER) ** 2)
+            return rate
         return min(rate, (BLIND_SENDS + self._sent_in_a_row) / self._seconds_to_refuse)
+
+    def _recent_pace(self, now: float) -> float:
+        """The rate at which the last requests were sent, without a refusal among them; 0 if these were too few."""
+        if len(self._recent) < RECENT_SENDS or now <= self._recent[0]:
+            return 0.0
+        return min(self._current_rate, len(self._recent) / (now - self._recent[0]))
 
     def _fill(self, now: float) -> None:
         self._tokens = min(self._burst, self._tokens + (now - self._filled_at) * self._current_rate)
@@ -429,10 +450,13 @@ class _Pace:
         if is_first:
             self._burst = max(1.0, float(accepted))
         if seconds > 0 and accepted >= (1 if self._is_guess else MEASURED_REQUESTS):
-            self._rate = accepted / seconds
+            self._rate = max(accepted / seconds, KEPT_PACE * self._refused_pace)
             if is_first or accepted >= MEASURED_REQUESTS:
                 self._is_guess = is_first
                 self._start, self._refused = (number, refilled_at), 0
+            factor, least, most = GUESS_DOUBLED_AFTER if self._is_guess else DOUBLED_AFTER
+            self._doubled_after = min(most, max(least, factor * accepted))
+        self._refused_pace = 0.0
         # If the wait was rounded up to seconds, the endpoint has refilled its tokens meanwhile; else it has one.
         is_rounded = self._wait == int(self._wait)
         refilled = self._rate * (self._paused_until - self._paused_at) if is_rounded else 1.0
