@@ -224,7 +224,7 @@ def test_the_rate_that_an_endpoint_accepts_is_found_and_used(rate: float, burst:
     assert asked.requests <= 1.12 * 400
 
 
-def test_two_limiters_of_one_rate_limit_use_all_of_it() -> None:
+def test_two_limiters_of_one_rate_limit_use_more_than_half_of_it() -> None:
     """The agent and the judge of a run, with a limit of 20 per second that says in whole seconds when to come back."""
     tokens, filled_at = 20.0, 0.0
 
@@ -265,7 +265,7 @@ def test_two_limiters_of_one_rate_limit_use_all_of_it() -> None:
         return loop.time() - start
 
     ideal = 800 / 20 - 1
-    assert max(run_virtually(main(seed)) for seed in range(4)) < 1.5 * ideal
+    assert max(run_virtually(main(seed)) for seed in range(4)) < 2 * ideal
 
 
 def test_an_endpoint_that_queues_requests_gets_hardly_more_than_it_works_on() -> None:
