@@ -22,6 +22,8 @@ _HEDGES = frozenset(
     "or may might could perhaps possibly unless except before after about around almost nearly over under than".split()
 )
 """A statement with one of these words may not give the value in it as the answer."""
+_OTHER_PLACES = frozenset(map(stem, "new north south east west".split()))
+"""`South Sudan` is not Sudan."""
 _REPLY = re.compile(r"\W*(yes|no)\s*(?:[,.;:!–-]|$)", re.IGNORECASE)
 
 
@@ -76,8 +78,8 @@ def _compare(question: str, way: str, statements: Sequence[str]) -> Verdict:
     clear = [words for words in said if not any(token.kind == "negation" or token.key in _HEDGES for token in words)]
     size = len(expected)
     for words in clear:
-        places = (words[start : start + size] for start in range(len(words) - size + 1))
-        if any(all(map(matches, place, expected)) for place in places):
+        starts = [i for i in range(len(words) - size + 1) if all(map(matches, words[i : i + size], expected))]
+        if any(not words[start - 1 : start] or words[start - 1].key not in _OTHER_PLACES for start in starts):
             return Verdict("supported", f"the answer says “{way}”")
     other = _replacement(content, [token for words in said for token in words], asked) if clear == said else ""
     return Verdict("contradicted", f"the answer says “{other}” instead of “{way}”") if other else OPEN

@@ -69,10 +69,12 @@ def conflicts(claim: Value, source: Value) -> bool:
     if claim.unit != source.unit:
         is_same_number = claim.amount == source.amount or claim.text.split()[0] == source.text.split()[0]
         return bool(claim.unit and source.unit) and is_same_number  # `2 weeks` and `2 months`
-    # 1,234,567 is 1.2 million, and 10 miles are 16 km.
+    # 1,234,567 is 1.2 million, 10 miles are 16 km, and 100 m are 328 feet.
     digits = len(f"{claim.amount:.15g}".replace(".", "").strip("-0"))
     is_rounded = float(f"{source.amount:.{max(digits, 1)}g}") == claim.amount
-    return not (is_rounded and math.isclose(claim.amount, source.amount, rel_tol=0.05))
+    is_converted = re.sub(r"[\d.,\s]", "", claim.text) != re.sub(r"[\d.,\s]", "", source.text)
+    tolerance = 0.05 if is_rounded else 0.02 if is_converted else 0.0
+    return not math.isclose(claim.amount, source.amount, rel_tol=tolerance)
 
 
 TokenKind = Literal[
