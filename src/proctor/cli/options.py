@@ -37,10 +37,13 @@ class _Amount(click.FloatRange):
         super().__init__(min=0, min_open=True)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        amount = super().convert(value, param, ctx)
-        if not math.isfinite(amount):
+        try:
+            is_finite = math.isfinite(float(value))
+        except ValueError:
+            is_finite = False
+        if not is_finite:
             self.fail(f"{value} is not {self.noun}", param, ctx)
-        return amount
+        return super().convert(value, param, ctx)
 
 
 class Seconds(_Amount):
