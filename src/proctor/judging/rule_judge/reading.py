@@ -38,6 +38,8 @@ class Value:
     """Of a number: its dimension (`time`, `usd`), `ordinal`, or empty. Of a time of day: whether its half is known."""
     parts: tuple[int | None, ...] = ()
     """Of a date: year, month, day, weekday, as far as the text has them."""
+    size: float = 1.0
+    """Of a number: the size of its unit in the base unit."""
 
     @property
     def key(self) -> str:
@@ -72,8 +74,7 @@ def conflicts(claim: Value, source: Value) -> bool:
     # 1,234,567 is 1.2 million, 10 miles are 16 km, and 100 m are 328 feet.
     digits = len(f"{claim.amount:.15g}".replace(".", "").strip("-0"))
     is_rounded = float(f"{source.amount:.{max(digits, 1)}g}") == claim.amount
-    is_converted = re.sub(r"[\d.,\s]", "", claim.text) != re.sub(r"[\d.,\s]", "", source.text)
-    tolerance = 0.05 if is_rounded else 0.02 if is_converted else 0.0
+    tolerance = 0.05 if is_rounded else 0.02 if claim.size != source.size else 0.0
     return not math.isclose(claim.amount, source.amount, rel_tol=tolerance)
 
 
@@ -302,4 +303,5 @@ def _numbers(text: str) -> Iterator[Value]:
         amount = -amount if fields["minus"] else amount
         degree = {"c": "celsius", "f": "fahrenheit"}.get(fields["degree"][:1])
         unit, size = lexicon.UNITS.get(fields["code"] or fields["sign"] or degree or fields["unit"], ("", 1.0))
-        yield Value("number", match[0].strip(), *match.span(), amount * size, "ordinal" if fields["rank"] else unit)
+        unit = "ordinal" if fields["rank"] else unit
+        yield Value("number", match[0].strip(), *match.span(), amount * size, unit, size=size)
