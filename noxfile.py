@@ -28,7 +28,7 @@ BIN = Path(sys.executable).parent
 """Where the tools of `.venv` are: nox is one of them."""
 
 PYTHONS = ["3.11", "3.12", "3.13", "3.14"]
-VARYING = ["agents", "api", "base", "results", "running", "tracing"]
+VARYING = ["base", "results/store", "running", "tracing"]
 """Packages whose behaviour depends on the Python: threads, event loops, SQLite, files."""
 
 FRAMEWORKS = {adapter.name: list(adapter.packages) for adapter in shipped_adapters()}
