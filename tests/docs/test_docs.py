@@ -75,9 +75,8 @@ def test_the_examples_of_a_page_do_what_the_page_says(page: Path, tmp_path: Path
     (tmp_path / "home").mkdir()
     work = tmp_path / "work"
     work.mkdir()
-    if "examples/" in page.read_text(
-        encoding="utf-8"
-    ):  # a link to suites is an error for `proctor test` without a path
+    # Only where it is used: a link to suites is an error for `proctor test` without a path.
+    if "examples/" in page.read_text(encoding="utf-8"):
         (work / "examples").symlink_to(ROOT / "examples")
     missing: list[str] = []
     for block in blocks(page):

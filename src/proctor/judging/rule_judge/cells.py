@@ -155,7 +155,7 @@ def find_cell(claim: Tokens, cells: Sequence[Cell], asked: Tokens) -> tuple[Toke
             found.append(((len(name), is_asked, len(label)), rest, label, cell))
     top = max((rank for rank, *_ in found), default=())
     best = [each for each in found if each[0] == top]
-    return _said(*best[0][1:]) if len(best) == 1 else None
+    return _statement_about(*best[0][1:]) if len(best) == 1 else None
 
 
 def _place(tokens: Tokens, part: Tokens) -> int:
@@ -185,7 +185,7 @@ def _is_light(token: Token) -> bool:
     return token.key.partition("+")[0] in _LIGHT or token.kind == "mark"
 
 
-def _said(claim: Tokens, label: Sequence[Token], cell: Cell) -> tuple[Tokens, Cell] | None:
+def _statement_about(claim: Tokens, label: Sequence[Token], cell: Cell) -> tuple[Tokens, Cell] | None:
     """What a claim without its row says about a cell, and the cell."""
     said = tuple(token for token in claim if token not in label and (token in cell.value or not _is_light(token)))
     if cell.value in _BOOLEANS.values():

@@ -142,9 +142,8 @@ def _split_statements(joined: Sequence[tuple[str, Tokens]]) -> list[Tokens]:
     helper = [*takewhile(lambda each: each.kind in ("modal", "negation") or each.key in _COPULAS, after)]
     for number, (joint, part) in enumerate(joined[1:], 2):
         # `…, and, in summer, closes at 8`; `valid on buses and trains within the city`, where `trains` is not a verb
-        is_plural = part[0].kind == clauses[-1][-1].kind == "word" and not part[0].key.endswith("+ed")
-        is_plural = is_plural and part[0].text.endswith("s") and clauses[-1][-1].text.endswith("s")
-        if is_plural or ("," in joint and is_framed(part) and number < len(joined)):
+        may_be_nouns = all(token.kind == "word" and token.text.endswith("s") for token in (clauses[-1][-1], part[0]))
+        if may_be_nouns or ("," in joint and is_framed(part) and number < len(joined)):
             return []
         if is_verb(part[0]) or (part[0].kind == "negation" and any(map(is_verb, part[1:2]))):
             is_participle, is_plain = part[0].key.endswith("+ed"), lexicon.is_bare(part[0].text.lower())
