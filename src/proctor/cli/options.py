@@ -38,12 +38,12 @@ class _Amount(click.FloatRange):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         try:
-            is_finite = math.isfinite(float(value))
+            amount = float(value)
         except ValueError:
-            is_finite = False
-        if not is_finite:
-            self.fail(f"{value} is not {self.noun}", param, ctx)
-        return super().convert(value, param, ctx)
+            amount = math.nan
+        if not 0 < amount < math.inf:
+            self.fail(f"{value} is not {self.noun} above 0", param, ctx)
+        return amount
 
 
 class Seconds(_Amount):

@@ -78,10 +78,10 @@ def to_evaluation(verdict: Any) -> Evaluation | None:
     if is_real_number(verdict):
         return _in_range(Evaluation(float(verdict)))
     if _is_evaluation_like(verdict):
-        details = getattr(verdict, "details", None)
+        details: Any = getattr(verdict, "details", None)
         passed = getattr(verdict, "passed", None)
         own = passed if isinstance(passed, bool) else None
-        return _in_range(Evaluation(verdict.score, str(verdict.reasoning), {} if details is None else details, own))
+        return _in_range(Evaluation(verdict.score, str(verdict.reasoning), details, own))
     shown = to_text(verdict, 40) if not isinstance(verdict, str) else repr(verdict[:40])
     raise InvalidScore(
         f"returned {shown} ({type(verdict).__name__}); return True, False, a number from 0 to 1, or an Evaluation"

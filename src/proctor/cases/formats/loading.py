@@ -172,12 +172,12 @@ def _open(path: Path) -> Document:
         raise InvalidSuite([_missing_file(path)])
     text = read_text(path)
     if not text.strip():
-        raise InvalidSuite([Problem("is empty", path)])
+        raise InvalidSuite([Problem("is empty; add cases, or remove it", path)])
     if ending(path) not in JSON_AND_YAML and known.parse is not None:
         return load_target(known.parse)(path, text)
     document = Document(path, text)
     if document.data is None:
-        raise InvalidSuite([Problem("is empty", path)])
+        raise InvalidSuite([Problem("is empty; add cases, or remove it", path)])
     return document
 
 
