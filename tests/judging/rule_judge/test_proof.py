@@ -601,3 +601,20 @@ def test_any_text_can_be_judged_and_gives_the_same_verdict_again(claim: str, pas
 @given(st.lists(st.sampled_from("refund order Berlin 30 days river Ajax costs green".split()), min_size=1, max_size=12))
 def test_a_passage_supports_itself(words: list[str]) -> None:
     assert answer(" ".join(words), " ".join(words)) == "supported"
+
+
+@pytest.mark.parametrize("part", ["é", "a@", "of ", "if ", "v1.", "12:30 ", "A beat B and "])
+def test_a_text_of_any_length_is_judged_at_once(part: str) -> None:
+    """Before it had limits, the judge took minutes for each of these."""
+    text = part * (60_000 // len(part))
+    assert answer(text, text) != "contradicted"
+    assert answer(text, "The tour takes 2 hours.") == "cannot tell"
+    assert answer("The tour takes 120 minutes.", f"{text}.\n\nThe tour takes 2 hours.") == "supported"
+
+
+def test_very_many_claims_about_very_many_sentences_are_left_open() -> None:
+    claims = [f"Shop {number} opens at 9." for number in range(2_000)]
+    found = judge_claims(claims, [" ".join(claims)])
+    assert {judged.answer for judged in found} == {"cannot tell"}
+    assert "too much text" in found[0].reason
+    assert judge_claims(claims[:1], [" ".join(claims)])[0].answer == "supported"

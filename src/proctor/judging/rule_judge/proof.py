@@ -33,6 +33,11 @@ class Verdict:
 
 
 OPEN = Verdict("cannot tell", "no rule proves or refutes it from the passages")
+TOO_LONG = Verdict("cannot tell", "there is too much text for the rules")
+MAX_TOKENS = 120
+"""Longer statements are left open: comparing two takes time that grows faster than their length."""
+MAX_COMPARISONS = 200_000
+"""Of claims with sentences and cells; more take longer than a few seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +69,8 @@ def judge_claims(claims: Sequence[str], passages: Sequence[str], known: Sequence
     """The verdict on each claim. `known` is what the user said."""
     names = names_in([*passages, *claims])
     grounds = _read_grounds(passages, known, names)
+    if len(claims) * (len(grounds.sources) + len(grounds.data)) > MAX_COMPARISONS:
+        return [TOO_LONG] * len(claims)
     statements = [read(without_courtesy(text) or text, names) for text in claims]
     verdicts: list[Verdict] = []
     for text, tokens in zip(claims, statements, strict=True):
@@ -98,6 +105,8 @@ def _judge(text: str, tokens: Tokens, grounds: Grounds, before: Verdict | None) 
         return _verdict("", copy)
     if not lexicon.is_english(text):
         return Verdict("cannot tell", "the rules are for English")
+    if len(tokens) > MAX_TOKENS:
+        return TOO_LONG
     whole = _judge_tokens(tokens, grounds)
     if whole != OPEN or any(token.text.lower() in lexicon.LINKS for token in tokens):
         return whole
@@ -145,6 +154,7 @@ def _judge_tokens(tokens: Tokens, grounds: Grounds) -> Verdict:
     found = [
         _verdict(_difference(claim, statement, source, sources), quote)
         for quote, source in grounds.sources
+        if len(source) <= MAX_TOKENS
         for statement in grammar.stated(source)
         for claim in claims
     ]
@@ -188,7 +198,7 @@ def _difference(claim: Tokens, statement: Tokens, source: Tokens, sources: Seque
 def difference(claim: Tokens, statement: Tokens) -> str | None:
     """Why the claim contradicts the statement; empty if it says the same, `None` if neither is certain."""
     if len(claim) != len(statement):
-        return _negation(claim, statement)
+        return _negation(claim, statement) if abs(len(claim) - len(statement)) == 1 else None
     pairs = [(ours, theirs) for ours, theirs in zip(claim, statement, strict=True) if not matches(ours, theirs)]
     if not pairs:
         return ""
@@ -203,7 +213,7 @@ def _negation(claim: Tokens, statement: Tokens) -> str | None:
     shorter, longer = sorted((claim, statement), key=len)
     if any(token.kind == "quantifier" and 0 < lexicon.QUANTIFIERS[token.key] < 6 for token in statement):
         return None  # some have it, some do not
-    for place, extra in enumerate(longer if len(longer) == len(shorter) + 1 else ()):
+    for place, extra in enumerate(longer):
         is_hedge = longer is statement and extra.key in ("may", "might", "could") and extra.kind == "modal"
         if (is_hedge or extra.kind == "negation") and all(map(matches, shorter, longer[:place] + longer[place + 1 :])):
             return f"it {'adds' if longer is claim else 'leaves out'} “{extra.text}”"

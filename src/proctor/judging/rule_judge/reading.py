@@ -177,8 +177,8 @@ def _with_keys(tokens: Sequence[Token]) -> list[Token]:
     """The tokens without articles and `do`, with keys: `did not open` is `not opened`, `in 1990` is `at 1990`."""
     found: list[Token] = []
     article, is_past = "", False
-    for token, *after in (tokens[index:] for index in range(len(tokens))):
-        value = next((each.value for each in after if each.kind != "limit" and each.key != "about"), None)
+    for index, token in enumerate(tokens, 1):
+        after = tokens[index : index + 1]
         if token.key in lexicon.ARTICLES and token.kind == "function":
             article = token.key
             continue
@@ -191,11 +191,18 @@ def _with_keys(tokens: Sequence[Token]) -> list[Token]:
             is_past = False
         elif token.key in ("in", "on", "at") and after and after[0].kind in ("date", "clock"):
             token = replace(token, key="at")
-        elif token.key == "be" and value and value.unit in MONEY:
+        elif token.key == "be" and _is_amount_of_money(tokens, index):
             token = replace(token, key=lexicon.COST)
         found.append(token)
         article = ""
     return found
+
+
+def _is_amount_of_money(tokens: Sequence[Token], index: int) -> bool:
+    """Whether an amount of money comes next, perhaps after a word such as `only` or `about`."""
+    rest = (tokens[place] for place in range(index, len(tokens)))
+    value = next((each.value for each in rest if each.kind != "limit" and each.key != "about"), None)
+    return value is not None and value.unit in MONEY
 
 
 def _with_names(tokens: Sequence[Token], names: frozenset[str]) -> list[Token]:
@@ -221,7 +228,7 @@ def names_in(texts: Iterable[str]) -> frozenset[str]:
 
 _VERSION = r"(?<![\w.])(?:v\d+(?:\.\d+)+|\d+(?:\.\d+){2,})(?:-\w+)?(?!\w)"
 _CODE = r"(?<![\w.])\d+-[A-Z]{1,3}\b|(?<![\w-])[A-Za-z]\w*(?:[-_/]\w+)*"
-_ID = re.compile(rf"https?://\S+[\w/]|[\w.+-]+@[\w-]+\.[\w.]+\w|{_VERSION}|{_CODE}")
+_ID = re.compile(rf"https?://\S+[\w/]|(?<![\w.+-])[\w.+-]+@[\w-]+\.[\w.]+\w|{_VERSION}|{_CODE}")
 _SHORT_MONTHS = [name[:3] for name in lexicon.MONTHS]
 _MONTH = "|".join(["sept?(?:ember)?", *(f"{m[:3]}(?:{m[3:]})?" for m in lexicon.MONTHS if m != "september")])
 _DAY = r"\d{1,2}(?:st|nd|rd|th)?(?!\d)"
