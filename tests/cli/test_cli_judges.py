@@ -319,7 +319,10 @@ def test_a_run_without_judges_has_no_judge_calls(proctor: Command, suite: Comman
 
 @pytest.mark.process
 def test_verdicts_outlive_a_process_that_is_killed(project: Path) -> None:
-    """The third request kills the run; the first two answers are on disk, and are not asked for again."""
+    """The third request kills the run; the first two answers are on disk, and are not asked for again.
+
+    The process that was killed is the parent. Its child ends at the next heartbeat, and may keep the third answer too.
+    """
     running: list[subprocess.Popen[bytes]] = []
 
     def kills_at_the_third(asked: ModelRequest) -> Any:
@@ -343,7 +346,7 @@ def test_verdicts_outlive_a_process_that_is_killed(project: Path) -> None:
             check=False,
         )
         assert done.returncode == 0, done.stdout + done.stderr
-        assert len(server.requests) == 3 + 2
+        assert len(server.requests) in (3 + 1, 3 + 2)
         assert "judge openai:scripted: 4 calls" in done.stdout
 
 

@@ -123,6 +123,7 @@ class ArmProcess:
     noun = "the process of the arm"
     advice = "see what it printed above"
     gone = "it ended"
+    """How the last process ended."""
 
     def __init__(
         self, order: OwnProcess, suites: list[PlannedSuite], store: Path, display: WorkerListener | None
@@ -178,6 +179,7 @@ class ArmProcess:
 
     async def names(self) -> Mapping[str, str]:
         if self._host is not None and self._host.has_ended:
+            self.gone = self._host.end_text()
             self._host, self._number = None, self._number + 1
         return {str(self._number): self.order.arm}
 
@@ -332,7 +334,7 @@ class ProcessHost(RemoteHost):
 
     async def exchange(self, number: int, method: str, arguments: tuple[Any, ...]) -> bytes:
         if self.has_ended:
-            raise ConnectionError(self._end_text())
+            raise ConnectionError(self.end_text())
         answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         self._waiting[number] = answer
         try:
@@ -355,8 +357,8 @@ class ProcessHost(RemoteHost):
         await self._process.wait()
         for waiting in self._waiting.values():
             if not waiting.done():
-                waiting.set_exception(ConnectionError(self._end_text()))
+                waiting.set_exception(ConnectionError(self.end_text()))
 
-    def _end_text(self) -> str:
+    def end_text(self) -> str:
         code = self._process.returncode
         return f"it was ended by signal {-code}" if code is not None and code < 0 else f"it ended with exit code {code}"
