@@ -16,7 +16,6 @@ from typing import Any
 
 from proctor.base.json_data import Json, canonical, to_text
 from proctor.judging.judge import InvalidReply, Question, ReplyT, Texts, as_list
-from proctor.judging.rule_judge.claims import declines
 
 MAX_REPLY_LENGTH = 1_000_000
 """The most characters of a reply; a longer one is refused without parsing."""
@@ -76,6 +75,8 @@ def _only_object(text: str, material: Mapping[str, Texts]) -> dict[str, Json]:
         raise _Unusable("it is a JSON list; write one JSON object with the fields of the schema")
     spans = _braces(answer)
     if not spans:
+        from proctor.judging.rule_judge.claims import declines  # reads the tables of the rules, for this message alone
+
         refusal = "it declines to answer, and " if declines(answer) else "it "
         raise _Unusable(f"{refusal}contains no JSON object")
     if len(spans) > MAX_OBJECTS:
