@@ -21,7 +21,7 @@ else:
 
 RULES: Final = "rules"
 """The name of the rule-based judge, which needs no model; it judges if no other is named."""
-RULES_VERSION = 7
+RULES_VERSION = 8
 """Part of the rule-based judge's identity: raise it whenever its rules may give another verdict."""
 OLD_RULES_NAME: Final = "embedded"
 """The name that the rule-based judge has in older files and stores."""

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from proctor.judging.rule_judge.agreement import compare_answers
 from proctor.judging.rule_judge.claims import makes_claim, split_statements
 from proctor.judging.rule_judge.proof import judge_claims
 from proctor.judging.rule_judge.relevance import relevances
@@ -80,5 +81,18 @@ def relevance(row: Row) -> bool | None:
 def test_what_it_says_about_relevance_is_right() -> None:
     judged = [(row, row["label"] == "relevant", relevance(row)) for row in rows("relevance_rows.jsonl")]
     wrong = [(row["question"], row["answer"]) for row, label, found in judged if found is not None and found != label]
+    assert not wrong
+    assert sum(found is not None for _, _, found in judged) > 0.25 * len(judged)
+
+
+def agreement(row: Row) -> bool | None:
+    found = compare_answers(row["question"], row["reference"], row["answer"]).answer
+    return None if found == "cannot tell" else found == "supported"
+
+
+def test_what_it_says_about_answers_and_references_is_right() -> None:
+    """Most of the wrong answers contain the reference: a part of a name or a list, in another role, taken back."""
+    judged = [(row, row["label"] == "correct", agreement(row)) for row in rows("agreement_rows.jsonl")]
+    wrong = [(row["reference"], row["answer"]) for row, label, found in judged if found is not None and found != label]
     assert not wrong
     assert sum(found is not None for _, _, found in judged) > 0.25 * len(judged)

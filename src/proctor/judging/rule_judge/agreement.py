@@ -1,29 +1,35 @@
 """Whether an answer says the same as a reference, given the question.
 
-An answer agrees if one of its statements contains the reference, word by word and value by value, and nothing there
-denies or hedges it; or if each of the two proves the other. It disagrees if the reference is one value (a number, a
-date, a name) and the answer gives another one of its type instead; not of a place, which has several names and lies in
-larger ones. Otherwise the judge cannot tell: a right answer may use other words.
+An answer agrees if one of its statements contains the reference, word by word and value by value, nothing there denies
+or hedges it, and what stands around it makes it neither a part of something longer nor the answer to another question;
+or if each of the two proves the other. It disagrees if the reference is one value (a number, a date, a name) and the
+answer gives another one of its type instead; not of a place, which has several names and lies in larger ones. Otherwise
+the judge cannot tell: a right answer may use other words.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from proctor.judging.rule_judge.claims import declines, makes_claim, split_statements, without_courtesy
-from proctor.judging.rule_judge.lexicon import stem
+from proctor.judging.rule_judge.lexicon import PRONOUNS, VERBS, excludes, stem, verb_key
 from proctor.judging.rule_judge.proof import Verdict, judge_claims
 from proctor.judging.rule_judge.reading import Token, conflicts, matches, names_in, read
 
 OPEN = Verdict("cannot tell", "the answer may say it in other words")
 _HEDGES = frozenset(
-    "or may might could perhaps possibly unless except before after about around almost nearly over under than".split()
+    """or may might could perhaps possibly unless except before after about around almost nearly over under than used
+    formerly once twice myth say although minus behind ahead""".split()
 )
 """A statement with one of these words may not give the value in it as the answer."""
-_OTHER_PLACES = frozenset(map(stem, "new north south east west".split()))
+_JOINTS = frozenset("and but per s &".split())
+"""Beside one of these, the reference is a part of something longer: a list, a rate, what belongs to it."""
+_OTHER_PLACES = frozenset(map(stem, "new north south east west northern southern eastern western sea".split()))
 """`South Sudan` is not Sudan."""
+_OTHER_ROLES = frozenset("of for from with against after behind than".split())
+"""`A pupil of Ada wrote it` does not say that Ada did."""
 _REPLY = re.compile(r"\W*(yes|no)\s*(?:[,.;:!–-]|$)", re.IGNORECASE)
 
 
@@ -36,7 +42,8 @@ def compare_answers(question: str, reference: str, answer: str) -> Verdict:
     expected, reply = _REPLY.fullmatch(reference), _REPLY.match(answer)
     if expected and reply:
         is_same = expected[1].lower() == reply[1].lower()
-        return Verdict("supported" if is_same else "contradicted", f"the answer says “{reply[1]}”")
+        verdict = Verdict("supported" if is_same else "contradicted", f"the answer says “{reply[1]}”")
+        return verdict if _goes_with(reply[1].lower(), answer[reply.end() :]) else OPEN
     statements = [without_courtesy(text) for text in split_statements(answer) if makes_claim(text)]
     ways = alternatives(reference)
     if declines(answer) or not statements or not ways:
@@ -47,6 +54,14 @@ def compare_answers(question: str, reference: str, answer: str) -> Verdict:
     if all(each.answer == "contradicted" for each in found):
         return found[0]
     return _prove_each_other(question, reference, statements)
+
+
+def _goes_with(reply: str, rest: str) -> bool:
+    """Whether what follows a yes or no does not take it back or limit it: `Yes, unless it rains`, `No, it is safe`."""
+    tokens = read(without_courtesy(rest))
+    is_denied = any(token.kind == "negation" for token in tokens)
+    is_limited = any(token.kind in ("condition", "limit") or token.key == "but" for token in tokens)
+    return not tokens or (is_denied == (reply == "no") and not is_limited)
 
 
 def alternatives(reference: str) -> list[str]:
@@ -68,30 +83,88 @@ def _prove_each_other(question: str, reference: str, statements: Sequence[str]) 
 def _compare(question: str, way: str, statements: Sequence[str]) -> Verdict:
     """Whether the statements contain one alternative, or another value in its place."""
     names = names_in([way, question, *statements])
-    asked = {token.key for token in _words(question, names)}
+    topic = _words(question, names)
+    asked = {token.key for token in topic}
     is_year = re.fullmatch(r"1\d{3}|20\d\d|21\d\d", way)
     expected = _words(f"in {way}", names)[1:] if is_year else _words(way, names)
     content = [token for token in expected if token.kind != "function"]
-    if all(token.key in asked for token in content):
+    if all(token.key in asked or (len(token.text) == 1 and token.text.isalpha()) for token in content):
         return OPEN
-    said = [_words(text, names) for text in statements]
-    clear = [words for words in said if not any(token.kind == "negation" or token.key in _HEDGES for token in words)]
-    size = len(expected)
-    for words in clear:
-        starts = [i for i in range(len(words) - size + 1) if all(map(matches, words[i : i + size], expected))]
-        if any(not words[start - 1 : start] or words[start - 1].key not in _OTHER_PLACES for start in starts):
+    said = [_words(text, names, marks=True) for text in statements]
+    clear = [words for words in said if not _is_hedged(words)]
+    for before, after in (around for words in clear for around in _surroundings(words, expected)):
+        if _is_whole(before, after, asked) and _is_about(topic, before, after):
             return Verdict("supported", f"the answer says “{way}”")
     other = _replacement(content, [token for words in said for token in words], asked) if clear == said else ""
     return Verdict("contradicted", f"the answer says “{other}” instead of “{way}”") if other else OPEN
 
 
-def _words(text: str, names: frozenset[str]) -> list[Token]:
-    """The tokens of a text without marks, names as single words, all words by their stems."""
+def _is_hedged(words: Sequence[Token]) -> bool:
+    """Whether a word denies or limits the statement; one with a capital may be a title (`The Night Before`)."""
+    small = {token.text for token in words} | {token.text.lower() for token in words[:1]}
+    return not small.isdisjoint(_HEDGES) or any(token.kind == "negation" for token in words)
+
+
+def _surroundings(words: Sequence[Token], part: Sequence[Token]) -> Iterator[tuple[Sequence[Token], Sequence[Token]]]:
+    """The words before and after each place that has this part, whatever marks are in it."""
+    places = [index for index, token in enumerate(words) if token.kind != "mark"]
+    for start in range(len(places) - len(part) + 1):
+        run = places[start : start + len(part)]
+        if all(map(matches, (words[index] for index in run), part)):
+            yield words[: run[0]], words[run[-1] + 1 :]
+
+
+def _is_whole(before: Sequence[Token], after: Sequence[Token], asked: set[str]) -> bool:
+    """Whether the reference, between these words, is the answer and not a part of something longer.
+
+    A name or a number beside it makes it another one (`Northern Ireland`, `Martin Luther King`), and so does a noun
+    (`carbon dioxide`).
+    """
+    last, first = before[-1:], after[:1]
+    if any(token.key in _JOINTS or token.kind == "period" for token in first) and not _starts_clause(after[1:]):
+        return False
+    if any(token.key in _JOINTS | _OTHER_PLACES or token.kind in ("number", "id") for token in last):
+        return False
+    if any(token.key == "," for token in first) and _goes_on(after[1:]):
+        return False
+    new = [token for token in first if token.key not in asked]
+    if any(token.kind in ("name", "number", "id") or (token.kind == "word" and not _is_verb(token)) for token in new):
+        return False
+    return "who" not in asked or not any(token.key in _OTHER_ROLES for token in last)
+
+
+def _is_about(topic: Sequence[Token], before: Sequence[Token], after: Sequence[Token]) -> bool:
+    """Whether what is said of the reference can be what was asked: `Ada came last` does not say who won."""
+    asked = {token.key for token in topic if token.is_content}
+    said = {token.key for token in (*before, *after) if token.is_content}
+    is_other = any(excludes(key, other) for key in said - asked for other in asked - said)
+    is_pronoun = any(token.key in ("it", "they") for token in before[:1])
+    return not is_other and (not said or not asked or is_pronoun or not said.isdisjoint(asked))
+
+
+def _goes_on(tokens: Sequence[Token]) -> bool:
+    """Whether a list or the name of a place goes on after a comma: `, oxygen`, `, Texas`; not `, the capital`."""
+    is_end = not tokens[1:] or tokens[1].kind == "mark" or tokens[1].key in _JOINTS
+    return any(not token.article and (token.is_content or token.key in _JOINTS) for token in tokens[:1]) and is_end
+
+
+def _starts_clause(tokens: Sequence[Token]) -> bool:
+    """Whether something else is said after `and`: `and is found in …`, `and its lyrics are …`."""
+    return any(_is_verb(token) or token.key in PRONOUNS or token.article in ("its", "their") for token in tokens[:1])
+
+
+def _is_verb(token: Token) -> bool:
+    word = token.text.lower()
+    return token.key in VERBS or word in ("is", "are", "was", "were", "has", "had") or "+" in verb_key(word)
+
+
+def _words(text: str, names: frozenset[str], *, marks: bool = False) -> list[Token]:
+    """The tokens of a text, names as single words, all words by their stems; without marks unless they are wanted."""
     return [
-        Token(word, stem(word.lower()), token.kind, token.value)
+        Token(word, stem(word.lower()), token.kind, token.value, "" if number else token.article)
         for token in read(text, names)
-        if token.kind != "mark"
-        for word in ([token.text] if token.value is not None else token.text.split())
+        if marks or token.kind != "mark"
+        for number, word in enumerate([token.text] if token.value is not None else token.text.split())
     ]
 
 
@@ -108,4 +181,10 @@ def _replacement(content: Sequence[Token], words: Sequence[Token], asked: set[st
     runs = groupby(words, key=lambda token: token.kind == "name" and token.key not in asked)
     names = {" ".join(token.text for token in run) for is_name, run in runs if is_name}
     is_shared = any(token.key[:4] == each.key[:4] for token in content for each in words)
-    return next(iter(names)) if len(names) == 1 and not is_shared else ""
+    is_short_form = any(_initials(name) & _initials(" ".join(token.text for token in content)) for name in names)
+    return next(iter(names)) if len(names) == 1 and not is_shared and not is_short_form else ""
+
+
+def _initials(name: str) -> set[str]:
+    """The name, and the first letters of its words: the UK is the United Kingdom."""
+    return {name.lower(), "".join(word[0] for word in name.lower().split())}

@@ -63,12 +63,13 @@ def makes_claim(text: str) -> bool:
     # `I am not sure, but …` claims what comes after it.
     last = re.split(r"\b(?:but|however|though)\b", bare, flags=re.IGNORECASE)[-1]
     is_remark = declines(last) or _REMARK.match(last) is not None
-    return any(map(str.isalnum, bare)) and not is_remark and not is_question(text)
+    is_claim = any(map(str.isalnum, bare)) and not is_remark and not is_question(text)
+    return is_claim or _PROMISE.search(text) is not None
 
 
 def is_question(text: str) -> bool:
-    """Whether the text is a question, or a heading."""
-    return text.rstrip(" \"'*_)”").endswith(("?", ":"))
+    """Whether the text is a question, or a heading; not `Did you know that towels are free?`."""
+    return text.rstrip(" \"'*_)”").endswith(("?", ":")) and not _TELLING.match(text)
 
 
 def declines(text: str) -> bool:
@@ -88,6 +89,9 @@ def _pattern(name: str, before: str = "", after: str = "") -> re.Pattern[str]:
     return re.compile(f"{before}(?:{'|'.join(COURTESIES[name])}){after}", re.IGNORECASE)
 
 
+_TELLING = re.compile(r"\W*did you know\b", re.IGNORECASE)
+_PROMISE = re.compile(r"\b(?:free(?! to\b)|complimentary|discounted)\b", re.IGNORECASE)
+"""`Enjoy your free towel!` claims something."""
 _OPENING = _pattern("openings", r"^\W{0,5}", r"\s{0,2}(?:[,.!:;-]|$)")
 _CLOSING = _pattern("closings", r"\b", r"\b\D{0,300}$")
 """Not `contact us before 8 pm`."""

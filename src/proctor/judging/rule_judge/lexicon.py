@@ -17,7 +17,7 @@ _GROUPS = {name: [group.split() for group in table.split("|")] for name, table i
 ARTICLES, HARMLESS, NEGATIONS, PRONOUNS = (KINDS[name] for name in ("articles", "harmless", "negations", "pronouns"))
 PREPOSITIONS, CONDITIONS, RELATIONS = (KINDS[name] for name in ("prepositions", "conditions", "relations"))
 ATTRIBUTIONS, SPLITTERS, LINKS = (KINDS[name] for name in ("attributions", "splitters", "links"))
-LIMITS, SYMMETRIC, ABBREVIATIONS, MONEY = (KINDS[name] for name in ("limits", "symmetric", "abbreviations", "money"))
+LIMITS, ABBREVIATIONS, MONEY = (KINDS[name] for name in ("limits", "abbreviations", "money"))
 FUNCTION_WORDS = ARTICLES | HARMLESS | NEGATIONS | PRONOUNS | PREPOSITIONS | CONDITIONS | RELATIONS | KINDS["function"]
 """Words without content."""
 _RANKS: dict[str, dict[str, int]] = _TABLES["ranks"]
@@ -43,6 +43,8 @@ SPELLINGS = [(re.compile(pattern, re.IGNORECASE), plain) for pattern, plain in _
 COURTESIES: dict[str, list[str]] = _TABLES["courtesies"]
 """Patterns of what claims nothing: greetings, offers, remarks, statements about the speaker, refusals."""
 _IRREGULAR: dict[str, str] = {form: group[0] for group in _GROUPS["irregular"] for form in group[1:]}
+PAST_FORMS = frozenset(group[1] for group in _GROUPS["irregular"] if len(group) == 3)
+"""Forms that are the past and no participle: `took`, `wrote`."""
 
 
 def stem(word: str) -> str:
@@ -87,7 +89,8 @@ _CANONICAL |= {_canonical(word): _canonical(group[0]) for group in SYNONYMS for 
 
 COST = stem("cost")
 """The key of `costs`, and of `is` before an amount of money."""
-VERBS = frozenset(map(stem, KINDS["verbs"]))
+VERBS, AUDIENCE = (frozenset(map(stem, KINDS[name])) for name in ("verbs", "audience"))
+SYMMETRIC = KINDS["symmetric"] | {*map(stem, KINDS["symmetric"])}
 MEASURES = [{*map(stem, group)} for group in _GROUPS["measures"]]
 _FORMS = [{*group, *map(verb_key, group)} for group in ALTERNATIVES]
 _EXCLUSIVE = frozenset((one, other) for group in _FORMS for one in group for other in group if one != other)

@@ -55,7 +55,15 @@ def same_value(claim: Value, source: Value) -> bool:
         return claim.text.casefold() == source.text.casefold()
     if claim.kind == "date":
         return all(ours in (None, theirs) for ours, theirs in zip(claim.parts, source.parts, strict=True))
+    if claim.kind == "number" and not claim.unit and any(map(_LABEL.fullmatch, (claim.text, source.text))):
+        return claim.text == source.text
     return math.isclose(claim.amount, source.amount)
+
+
+_LABEL = re.compile(r"0\d.*|\d+\.\d+0")
+"""Digits that name something: room 0101, version 3.10."""
+_GROUPED_BY_POINTS = re.compile(r"\D*\d{1,3}(?:\.\d{3})+\D*")
+"""1.000 is a thousand in most of Europe."""
 
 
 def conflicts(claim: Value, source: Value) -> bool:
@@ -63,7 +71,7 @@ def conflicts(claim: Value, source: Value) -> bool:
     if claim.kind != source.kind or same_value(claim, source) or same_value(source, claim):
         return False
     if claim.kind == "id":
-        return True
+        return re.sub(r"\W", "", claim.key) != re.sub(r"\W", "", source.key)  # `A-12` may be written `A12`
     if claim.kind == "date":
         return any(a != b for a, b in zip(claim.parts, source.parts, strict=True) if None not in (a, b))
     if claim.kind == "clock":
@@ -71,6 +79,9 @@ def conflicts(claim: Value, source: Value) -> bool:
     if claim.unit != source.unit:
         is_same_number = claim.amount == source.amount or claim.text.split()[0] == source.text.split()[0]
         return bool(claim.unit and source.unit) and is_same_number  # `2 weeks` and `2 months`
+    ratio = claim.amount / source.amount if source.amount else 0.0
+    if ratio in (1000, 0.001) and any(map(_GROUPED_BY_POINTS.fullmatch, (claim.text, source.text))):
+        return False
     # 1,234,567 is 1.2 million, 10 miles are 16 km, and 100 m are 328 feet.
     digits = len(f"{claim.amount:.15g}".replace(".", "").strip("-0"))
     is_rounded = float(f"{source.amount:.{max(digits, 1)}g}") == claim.amount
