@@ -87,7 +87,7 @@ def test_code_that_holds_the_interpreter_is_ended_from_outside_and_its_case_name
 @pytest.mark.parametrize("agent", ["holds_the_interpreter", "exits", "segfaults", "killed", "forks", "forks_async"])
 def test_isolated_trials_fail_alone(proctor_process: Command, suite: Command, agent: str) -> None:
     suite(agent)
-    ended = proctor_process("test", "suite.yaml", "--isolate", "--timeout", "3")
+    ended = proctor_process("test", "suite.yaml", "--isolate", "--timeout", "6")
     harmless = agent.startswith("forks")
     assert ended.code == (0 if harmless else 1)
     assert f"{4 if harmless else 3} of 4 cases passed" in ended.out
