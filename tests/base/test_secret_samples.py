@@ -22,7 +22,14 @@ from fresh_secret_samples import (
     SYNTAXES,
     VALUES,
 )
-from outside_secret_samples import OUTSIDE, OUTSIDE_LAST, OUTSIDE_ORDINARY, OUTSIDE_ORDINARY_LAST
+from outside_secret_samples import (
+    OUTSIDE,
+    OUTSIDE_AGAIN,
+    OUTSIDE_LAST,
+    OUTSIDE_ORDINARY,
+    OUTSIDE_ORDINARY_AGAIN,
+    OUTSIDE_ORDINARY_LAST,
+)
 from secret_samples import LATER, LATER_ORDINARY, ORDINARY, SAMPLES, Sample
 from vendor_secret_samples import AFTERWARDS, AFTERWARDS_ORDINARY, VENDOR_ORDINARY, VENDORS, fill
 
@@ -80,7 +87,6 @@ def test_the_counts_of_samples_of_more_vendors_and_syntaxes() -> None:
         176,
         [
             "Public key token b77a5c561934e089, Version=4.0.0.0, Culture=neutral",
-            "https://user:password@example.com/path",
             "postgres://user:pass@localhost:5432/db",
             "password=changeme",
         ],
@@ -105,7 +111,6 @@ def test_the_counts_of_samples_that_were_written_last() -> None:
         [
             "aws sts get-session-token --serial-number x --token-code «d:8»",
             "composer config http-basic.repo.example.org kim «an:24»",
-            "https://hooks.zapier.com/hooks/catch/«d:7»/«aN:7»/?secret=«an:24»",  # only the path
         ],
     )
     assert (len(FRESH_ORDINARY), changed(FRESH_ORDINARY)) == (142, [])
@@ -125,6 +130,20 @@ def test_the_counts_of_samples_of_an_outside_checker() -> None:
     assert (len(OUTSIDE_LAST), missed_templates(OUTSIDE_LAST)) == (62, [])
     assert (len(OUTSIDE_ORDINARY), changed_templates(OUTSIDE_ORDINARY)) == (327, [])
     assert (len(OUTSIDE_ORDINARY_LAST), changed_templates(OUTSIDE_ORDINARY_LAST)) == (64, [])
+    # At first sight, 33 of these and of samples in data were missed besides, and 4 and 4 ordinary ones changed.
+    assert (len(OUTSIDE_AGAIN), missed_templates(OUTSIDE_AGAIN)) == (
+        154,
+        [
+            "log in as root with «pw:12», then run the migration",  # no word says that it is a password
+            'body: {"pass\\u0077ord": "«an:14»"}',
+            "hexdump of login packet: 70617373776f72643d«hex:24»",
+            "session id = «b64u:40»",  # agents have sessions, too
+        ],
+    )
+    assert (len(OUTSIDE_ORDINARY_AGAIN), changed(OUTSIDE_ORDINARY_AGAIN)) == (
+        228,
+        ["password = forgotten, mood = bad"],
+    )
 
 
 @pytest.mark.parametrize(
@@ -132,6 +151,13 @@ def test_the_counts_of_samples_of_an_outside_checker() -> None:
     [
         ({"element": "Password textbox", "ref": "e12", "text": "zQ8vR2mK"}, "zQ8vR2mK"),
         ({"text": "zQ8vR2mK", "selector": "input[name=password]"}, "zQ8vR2mK"),
+        ({"argv": ["deploy", "--token", "zQ8vR2mK4tX9"]}, "zQ8vR2mK4tX9"),
+        ({"cmd": ["curl", "-u", "admin:zQ8vR2mK4tX9", "https://x.corp.lan"]}, "zQ8vR2mK4tX9"),
+        ({"columns": ["user", "password"], "rows": [["ana", "zQ8vR2mK4tX9"], ["bob", "-"]]}, "zQ8vR2mK4tX9"),
+        ("userPassword: {SSHA}oHLr8XC8LKeUsgxuCvOfoE803a9p1Njg", "oHLr8XC8"),
+        ("-----\n" + "QmFzZTY0" * 8 + "\n" + "TGFzdExpbmU=" * 4 + "\n-----END RSA PRIVATE KEY-----", "QmFzZTY0"),
+        ("12 words: gospel mirror trigger banana solve exhaust drift cabbage lunar noble shrimp vault", "gospel"),
+        ("Your new API key\n\n    ZvAEmb7wUGC5o3oYjjO7aMSV9zcAwi5Z\n\nCopy it now.", "ZvAEmb7w"),
         ({"kty": "OKP", "crv": "Ed25519", "x": "public", "d": "zQ8vR2mK4tX9wL1p"}, "zQ8vR2mK4tX9wL1p"),
     ],
 )
@@ -145,6 +171,12 @@ def test_what_is_beside_the_word_for_a_password_or_a_key_is_masked_in_data(data:
         {"label": "Password", "text": "Enter your password"},
         {"element": "Search box", "text": "zQ8vR2mK"},
         {"d": "M12 2L2 7l10 5 10-5-10-5z", "fill": "none"},
+        {"errors": {"password": ["This field is required."], "token": ["Invalid token."]}},
+        {"labels": {"password": "Password", "api_key": "API key"}, "authorization": "role-based"},
+        {"api_key_env": "OPENAI_API_KEY", "headers": ["Authorization", "X-API-Key"]},
+        {"columns": ["user", "visits"], "rows": [["ana", "zQ8vR2mK4tX9"]]},
+        {"argv": ["grep", "-n", "password", "docs/secrets.md"]},
+        'INFO: 127.0.0.1 - "POST /login HTTP/1.1" 200, "GET /password HTTP/1.1" 404',
     ],
 )
 def test_a_hint_of_a_page_and_the_path_of_an_image_stay(data: Any) -> None:
@@ -161,15 +193,16 @@ def test_each_name_is_found_in_each_syntax() -> None:
     ]
     names_of_tokens = {name for _, name, value in missed if value == VALUES[3]}
     others = {syntax for syntax, _, value in missed if value != VALUES[3]}
-    assert (len(combinations), len(missed)) == (8910, 88)
+    assert (len(combinations), len(missed)) == (8910, 82)
     assert names_of_tokens == {"token", "GITHUB_TOKEN", "slackToken"}
     assert others == {"user,«name»\nkim,«value»"}  # a table of tokens may have words in it
 
 
 def test_the_page_on_reliability_has_these_counts() -> None:
     samples, templates = SAMPLES + LATER, VENDORS + AFTERWARDS + FRESH + FRESHEST + LAST + OUTSIDE + OUTSIDE_LAST
+    templates += OUTSIDE_AGAIN
     texts = ORDINARY + LATER_ORDINARY + VENDOR_ORDINARY + AFTERWARDS_ORDINARY
-    texts += FRESH_ORDINARY + FRESHEST_ORDINARY + LAST_ORDINARY
+    texts += FRESH_ORDINARY + FRESHEST_ORDINARY + LAST_ORDINARY + OUTSIDE_ORDINARY_AGAIN
     count = len(samples) + len(templates)
     masked = f"{count - len(missed(samples)) - len(missed_templates(templates))} of {count} samples"
     outside = OUTSIDE_ORDINARY + OUTSIDE_ORDINARY_LAST

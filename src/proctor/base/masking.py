@@ -22,7 +22,7 @@ import operator
 import os
 import re
 import urllib.parse
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from proctor.base.json_data import Json, to_json, to_text
@@ -48,6 +48,8 @@ from proctor.base.secret_patterns import (
 )
 from proctor.base.secret_shapes import URL_PASSWORD, Secret, find_shapes
 
+MAX_ARGUMENT, MIN_ARGUMENT = 400, 4
+"""Lengths of words of a command line, and of the secrets in it."""
 PIECE_LENGTH = 8
 """From how many characters on a piece of a secret is masked where somebody quotes it."""
 ENV_FILE_VALUES: dict[tuple[str, str], None] = {}
@@ -124,7 +126,7 @@ class Masker:
         if dataclasses.is_dataclass(kind):
             return self._data_class(value, name)
         if isinstance(value, (list, tuple)):
-            items = [self.data(item, name) for item in value]
+            items = [self.data(item, name) for item in self._without_arguments(value)]
             if all(new is old for new, old in zip(items, value, strict=True)):
                 return value
             return tuple(items) if isinstance(value, tuple) else items
@@ -141,12 +143,32 @@ class Masker:
         changed = self.data(simple, name) if isinstance(simple, (str, dict, list)) else simple
         return value if changed is simple else changed
 
+    def _row(self, row: Json, columns: Sequence[str]) -> Json:
+        """A row of a table without secrets; its columns say what the cells are."""
+        if not isinstance(row, list) or len(row) != len(columns):
+            return self.data(row)
+        cells = [self.data(cell, name) for name, cell in zip(columns, row, strict=True)]
+        return cells if any(new is not old for new, old in zip(cells, row, strict=True)) else row
+
+    def _without_arguments(self, words: Sequence[Json]) -> Sequence[Json]:
+        """A command line in words without its passwords: `["curl", "-u", "admin:..."]`."""
+        if not any(type(word) is str and _OPTION.match(word) for word in words):
+            return words
+        if not all(type(word) is str and len(word) <= MAX_ARGUMENT for word in words):
+            return words
+        line = " ".join(map(str, words))
+        found = {line[secret.start : secret.end] for secret in _find(line, self._values)}
+        values = [("", secret) for secret in found if len(secret) >= MIN_ARGUMENT]
+        masked = [_replace_secrets(str(word), _without_overlaps(_find_values(str(word), values))) for word in words]
+        return [new if new != old else old for new, old in zip(masked, words, strict=True)]
+
     def _object(self, value: Mapping[Any, Json], name: str) -> Json:
         name_of_value = _name_in_object(value) or (name if is_secret_name(name) else "")
         is_manifest = value.get("kind") == "Secret"
         is_password_field = any(type(item) is str and password_field(str(key), item) for key, item in value.items())
         masked: dict[Any, Json] = {}
         same = True
+        columns = _columns_of(value)
         for key, item in value.items():
             item_name = name_of_value if name_of_value and is_value_key(str(key)) else str(key)
             if is_manifest and key in ("data", "stringData") and isinstance(item, Mapping):
@@ -156,6 +178,9 @@ class Masker:
                 or ("kty" in value and is_private_key_part(str(key), item))
             ):
                 new_item = self._text_under("password", item)
+            elif columns and key in _ROW_KEYS and isinstance(item, list):
+                rows = [self._row(row, columns) for row in item]
+                new_item = rows if any(new is not old for new, old in zip(rows, item, strict=True)) else item
             else:
                 new_item = self.data(item, item_name)
             new_key = self._key(key, masked)
@@ -206,6 +231,16 @@ class Masker:
 
 _SCHEME = re.compile(r"(?i)(?:bearer|basic|token|digest|apikey|negotiate|bot)[ \t]{1,4}(?=\S)")
 """The scheme before a credential, as in a header."""
+
+
+_OPTION = re.compile(r"--?[A-Za-z]")
+_COLUMN_KEYS, _ROW_KEYS = ("columns", "header", "headers", "fields"), ("rows", "data", "values", "records")
+
+
+def _columns_of(value: Mapping[Any, Json]) -> list[str]:
+    """The names of the columns of a table, if the object is one: `{"columns": [...], "rows": [[...]]}`."""
+    names: list[Any] = next((value[key] for key in _COLUMN_KEYS if isinstance(value.get(key), list)), [])
+    return names if all(type(name) is str for name in names) else []
 
 
 def _name_in_object(value: Mapping[Any, Json]) -> str:

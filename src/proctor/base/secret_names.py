@@ -37,7 +37,7 @@ class Strength(IntEnum):
 
 PASSWORD_NAMES = tuple(
     """password passwd passwort passphrase passcode kennwort contraseña contrasena senha motdepasse wachtwoord lösenord
-    hasło parola пароль 密码 パスワード pwd""".split()
+    hasło heslo parola şifre пароль 密码 パスワード パスワードは 비밀번호 비밀번호는 pwd""".split()
 )
 """Words for a password, also at the end of a longer word: `dbpassword`."""
 _GLUED_NAMES = (
@@ -53,7 +53,9 @@ _CERTAIN_NAMES = tuple(
     secret_access_key bot_token personal_access_token mot_de_passe authorization_code app_key db_pass user_pass
     pass_word pass_phrase admin_pass root_pass basic_auth sas_token admin_key write_key deploy_key server_key unseal_key
     recovery_key api_schlüssel apischlüssel clé_api clave_api clave_secreta clave_de_api clave_de_acceso chave_de_api
-    chave_de_acesso chave_secreta seed_phrase recovery_phrase mnemonic auth_header pass_code""".split()
+    chave_de_acesso chave_secreta mật_khẩu كلمة_المرور
+    setup_key auth_salt logged_in_salt nonce_salt samlresponse seed_phrase recovery_phrase mnemonic auth_header
+    pass_code""".split()
 )
 _UNCERTAIN_NAMES = tuple(
     """token auth pass clave chave schlüssel tokens cookies jwt bearer sig signature pin login_key passkey
@@ -99,7 +101,7 @@ _WORDS_AND_NUMBERS = re.compile(rf"{_PART}(?:[-_.:/@+]{{1,3}}{_PART})+Z?")
 MASK_PATTERN = re.compile(r"\[secret: (?:[^\[\]]{1,80}, )?[0-9]{1,12} characters\]")
 """The text that replaces a secret."""
 _PLACEHOLDER = re.compile(
-    r"(?i:[$%#]?\{.*\}?|<[^<>]{0,100}>?|\$\(.*|%[a-z_]\w*%|%\(?\w{0,40}\)?[sd]|[:@?][a-z_]{0,40}|[x*.•…?_-]{3,}"
+    r"(?i:[$%#]?\{(?!s?sha|s?md5|crypt|argon|pbkdf).*\}?|<[^<>]{0,100}>?|\$\(.*|%[a-z_]\w*%|%\(?\w{0,40}\)?[sd]|[:@?][a-z_]{0,40}|[x*.•…?_-]{3,}"
     r"|\[?(?:masked|redacted|removed|hidden|filtered|omitted|none|null|nil|true|false|undefined|required|optional)\]?"
     r"|[a-z_-]{0,16}(?:\.{3}|…)|your[-_ ][a-z_ -]{1,60}|(?:insert|enter|put|replace)[-_ ][a-z_ -]{0,60}here"
     r"|same-origin|include|omit|(?:env|file|vault|op|ssm)://?.*|env[:./][\w.]+)"
@@ -186,7 +188,29 @@ def can_be_secret(text: str, name: str) -> bool:
         return False
     if _PLACEHOLDER.fullmatch(head[:200]) or MASK_PATTERN.fullmatch(head):
         return False
+    if len(head) <= MAX_NAME_LENGTH and _is_label_or_hint(head, name):
+        return False
     return any(character.isalnum() for character in head)
+
+
+def _is_label_or_hint(value: str, name: str) -> bool:
+    """Whether a value is the name again, as a label of it or as a variable or header, or a sentence for users.
+
+    `api_key: "API key"`, `api_key_env: OPENAI_API_KEY`, `Authorization, X-API-Key`, `password: This field is required.`
+    """
+    last = last_part(name)
+    if re.sub(r"\W", "", value.lower()) == last.replace("_", "") or value.startswith("HTTP/"):
+        return True
+    if _OTHER_NAME.fullmatch(value) and name_strength(value) is not Strength.NONE:
+        return True
+    is_role = last.endswith("authorization") and _ROLE.fullmatch(value) is not None
+    return is_role or (_HINT.fullmatch(value) is not None and not last.endswith("phrase"))
+
+
+_OTHER_NAME = re.compile(r"[A-Z]+(?:_[A-Z]+)+|[A-Z][A-Za-z]{0,15}(?:-[A-Z][A-Za-z]{0,15})+")
+"""A variable or a header: `OPENAI_API_KEY`, `X-Api-Key`."""
+_ROLE = re.compile(r"[a-z]{1,20}(?:-[a-z]{1,20})+")
+_HINT = re.compile(r"[A-Z][a-z]+(?: [a-z]+){2,}[.!]")
 
 
 def looks_random(value: str) -> bool:

@@ -57,8 +57,8 @@ MAX_OBJECT_LENGTH = 600
 
 _HINTS = tuple(
     """pass pwd pw secret token key auth cookie credential bearer basic connection kennwort contrase senha
-    wachtwoord lösenord hasło parola пароль 密码 パスワード schlüssel clé clave chave jwt
-    identified sig code pin psk sess sid _pat mnemonic phrase user, user;""".split()
+    wachtwoord lösenord hasło heslo parola şifre пароль 密码 パスワード 비밀번호 المرور khẩu schlüssel clé clave
+    chave jwt identified sig code pin psk sess sid _pat mnemonic phrase words appid user, user;""".split()
 )
 """One of these is in every name of a secret and in every scheme of authorization."""
 
@@ -108,6 +108,23 @@ def _find_plain(text: str) -> Iterator[Secret]:
     if "kty" in text:
         yield from (Secret("", *match.span(1), True) for match in _PRIVATE_KEY_PART.finditer(text))
     yield from (Secret("", *match.span(1), True) for match in _PGPASS.finditer(text) if ":" in text)
+    yield from (Secret("", *match.span(), True) for match in _LDAP_HASH.finditer(text))
+    yield from (Secret("", *match.span(1), True) for match in _SMTP_PASSWORD.finditer(text))
+    for number in _NUMBER_OF_WORDS.finditer(lowered) if " word" in lowered else ():
+        if (words := _WALLET_WORDS.match(text, number.end())) is not None:
+            yield Secret("", *words.span(1), True)
+    for match in _INVALID_INPUT.finditer(text) if "input_value='" in text else ():
+        if name_strength(match[1]) is not Strength.NONE and looks_like_credential(match[2]):
+            yield Secret("", *match.span(2), True)
+
+
+_LDAP_HASH = re.compile(r"\{(?:S?SHA(?:256|512)?|S?MD5|CRYPT)\}[\w+/=.$-]{16,200}")
+"""How a directory stores a password."""
+_NUMBER_OF_WORDS = re.compile(r"\b(?:12|15|18|21|24|twelve|twenty-four) words?")
+_SMTP_PASSWORD = re.compile(r"334 UGFzc3dvcmQ6\s{1,4}(?:C:\s?)?([A-Za-z0-9+/]{4,200}={0,2})")
+"""What a mail client answers when the server asks for the password, in Base64."""
+_INVALID_INPUT = re.compile(r"(?m)^([\w.]{1,60})\n {2}[^\n]{0,300}?input_value='([^'\n]{4,200})")
+"""How Pydantic reports a value that it refuses, below the name of its field."""
 
 
 def _lower(text: str) -> str:
@@ -138,14 +155,16 @@ def _find_encoded(text: str) -> Iterator[Secret]:
 
 _NAME = re.compile(
     r"pass(?:[ _-]?(?:word|phrase|code)|wd|wort)?|p(?:wd|w)(?![a-z])|secret|token|key|auth|cookie|credential"
-    r"|connection[ _-]?string|kennwort|contrase[ñn]a|senha|mot ?de ?passe|wachtwoord|lösenord|hasło|parola|пароль|密码"
-    r"|パスワード|schlüssel|clé api|clave(?: (?:de (?:acceso|api)|secreta|api))?"
+    r"|connection[ _-]?string|kennwort|contrase[ñn]a|senha|mot ?de ?passe|wachtwoord|lösenord|hasło|heslo"
+    r"|parola|şifre|пароль|密码|パスワード|비밀번호|كلمة المرور|mật khẩu|samlresponse|(?<=[?&])appid"
+    r"|(?<=auth_|d_in_|once_)salt|schlüssel|clé api|clave(?: (?:de (?:acceso|api)|secreta|api))?"
     r"|chave(?: (?:de (?:acesso|api)|secreta))?"
     r"|jwt|bearer|basic|sig|code|pin(?![a-z])|psk|sess|sid(?![a-z])|(?<=_)pat(?![a-z])|mnemonic"
     r"|(?:seed|recovery)[ _-]phrase|identified(?: with \w{1,40})? by"
 )
 _SPACED_BEGINNING = re.compile(
-    r"(?:api|access|secret|auth|private|refresh|bearer|account|master|unseal|recovery|signing|admin)[ ]"
+    r"(?:api|access|secret|auth|private|refresh|bearer|account|master|unseal|recovery|signing|admin|setup"
+    r"|licen[cs]e)[ ]"
     r"(?=(?:key|token)\Z)"
 )
 
@@ -206,7 +225,7 @@ _PAIR = re.compile(
     rf"(?:\]?{_QUOTE},\s{{0,20}}|\]?{_QUOTE}\)\.(?:type|fill|send_?[kK]eys|set_?[vV]alue|val)\(\s{{0,3}}|\(\s{{0,3}})"
     rf"(?={_QUOTE}|b[\"'])"
 )
-_RECIPIENT = r"(?:for|of|to|für|de|pour|para|per)"
+_RECIPIENT = r"(?:for|of|to|für|de|du|des|del|do|da|pour|para|per|van|от|для)"
 _IS = re.compile(
     rf"(?P<close>(?:\*\*|[\"'`])?)[ \t]{{1,3}}"
     rf"(?:{_RECIPIENT} (?:[\w.@'/-]{{1,40}} ){{0,5}}?[\w.@'/-]{{1,40}}:[ \t]{{1,3}}"
@@ -216,14 +235,16 @@ _IS = re.compile(
     r"(?:[ \t]{0,2}:)?|[–—-])[ \t]{1,3})"
 )
 """`password is ...`, `password for kim: ...`."""
+_NEXT_LINE = re.compile(r"[ \t]{0,5}(?:\r?\n[ \t]{0,8}){1,3}(\S{16,400})[ \t]{0,5}(?=\r?\n|\Z)")
+"""What is between a name as a heading and its value alone on a line."""
 _SPACE = re.compile(r"(?P<close>[\"'`]?)(?:[ \t]{0,20}\|[ \t]{0,20}|[ \t]{1,20}(?:[05789] )?|\\t)")
 """What is between a name and its value on a line; routers write a digit there for the kind of the password."""
 _TAG_BEGINNING = re.compile(r"(?:<|&lt;)(?:[\w-]{1,20}:)?\Z")
-_NAME_ATTRIBUTE = re.compile(r"(?i)(?:name|key|id)\s?=\s?[\"']\Z|<(?:key|name)>\s{0,10}\Z")
+_NAME_ATTRIBUTE = re.compile(r"(?i)(?:name|key|id)\s?=\s?[\"']\Z|<(?:key|name|th|td|dt)>\s{0,10}\Z")
 _TAG_END = re.compile(r"(?:\s[^<>]{0,200})?(?:>|&gt;)\s{0,40}(?:<!\[CDATA\[)?\s{0,40}")
 _NAMED_TAG = re.compile(
     rf"{_QUOTE}[^<>]{{0,100}}>\s{{0,40}}(?:<(?i:value|string)>\s{{0,40}})?(?:<!\[CDATA\[)?\s{{0,40}}"
-    r"|\s{0,10}</(?i:key|name)>\s{0,40}<(?i:string|value)>"
+    r"|\s{0,10}</(?i:key|name|th|td|dt)>\s{0,40}<(?i:string|value|td|dd)>"
 )
 _TAG_TEXT = re.compile(rf"(?:[^<>&\]]|&(?!lt;)){{1,{MAX_VALUE_LENGTH}}}(?=</|\]\]>|&lt;/)")
 _NODE_PROPERTIES = re.compile(r"(?:(?:&\w{1,40}|!!\w{1,20})[ ]{1,3}){1,2}")
@@ -249,7 +270,7 @@ _FALLBACK = re.compile(
 )
 """What is before the value that code takes if a variable is not set: `process.env.KEY || "..."`."""
 _ODBC_VALUE = re.compile(r"\{([^{}\r\n]{4,200})\}(?=;|\s|[\"']|\Z)")
-_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z_.]*[!?:]?|[A-Z][a-z]{2,10}-[A-Z][A-Za-z]{2,40}")
+_IDENTIFIER = re.compile(r"[^\W\d](?:[^\W\d]|\.)*[!?:]?|[A-Z][a-z]{2,10}-[A-Z][A-Za-z]{2,40}")
 _ANY_QUOTE = re.compile(_QUOTE)
 _COMMA = re.compile(r"[\s,]{0,20}")
 _BLANK = re.compile(r"[ \t]{1,4}")
@@ -295,7 +316,7 @@ _SESSION_COOKIES = ("jsessionid", "phpsessid", "asp.net_sessionid", "aspsessioni
 _NEXT_COOKIE = re.compile(r"=[^\s=;,\"']{8,400}; [\w-]{1,60}=")
 _ARN = re.compile(r"\barn:[\w:-]{1,70}:\Z")
 """What is before the kind of a resource of AWS: `arn:aws:secretsmanager:eu-west-1:123456789012:secret:prod/db`."""
-_QUERY_NAMES = ("key", "code", "sig", "signature")
+_QUERY_NAMES = ("key", "code", "sig", "signature", "appid")
 
 
 def _strength_here(text: str, start: int, end: int, name: str) -> Strength:
@@ -356,6 +377,8 @@ def _directly_after(text: str, start: int, end: int, name: str, strength: Streng
         value = _quoted(text, match.end())
         if value is not None and _is_given_to(text[slice(*value)], name, is_option=text[start] == "-"):
             yield value
+    elif (alone := _NEXT_LINE.match(text, end)) is not None and looks_random(alone[1]):
+        yield alone.span(1)
     elif (match := _IS.match(text, end) or _SPACE.match(text, end)) is not None:
         yield from _on_the_line(text, match, name, strength, is_option=text[start] == "-" or before.endswith("/"))
 
@@ -784,6 +807,7 @@ _COMMANDS = tuple(
         (("zip ", "sqlcmd", "bcp ", "mosquitto_"), rf"\s-P\s{{0,3}}['\"]?(?!-)({_VALUE})"),
         (("7z ",), rf"\s-p({_VALUE})"),
         (("openssl",), rf"\s-pass(?:in|out)?\s{{1,3}}['\"]?pass:({_VALUE})"),
+        (("openssl",), r"\s-K\s{1,3}([0-9A-Fa-f]{16,128})"),
         (
             ("htpasswd",),
             rf"\s-\w{{0,4}}b\w{{0,4}}(?:\s{{1,3}}-\w{{1,5}}){{0,3}}\s{{1,3}}\S{{1,100}}\s{{1,3}}\S{{1,80}}\s{{1,3}}['\"]?({_VALUE})",
@@ -797,12 +821,15 @@ _COMMANDS = tuple(
             r"(?:sudo\b|chpasswd\b|[^|\n]{0,200}-stdin)",
         ),
         (("ConvertTo-SecureString",), rf"\s(?:-String\s{{1,3}})?['\"]({_VALUE})"),
-        (("login",), rf"\s[A-Za-z][\w.@-]{{0,40}}/({_VALUE})"),
+        (("login",), rf"\s[A-Za-z][\w.@-]{{0,40}}(?<!HTTP)/(?=.{{6}})({_VALUE})"),
         (
-            ("creds", "credentials", "Credentials"),
+            ("creds", "credentials", "Credentials", "login/pass", "user/pass", "username/password", "login/password"),
             rf"\s{{0,3}}[:=]\s{{0,3}}['\"]?[\w.@-]{{1,60}}(?:\s?:|\s{{0,2}}/\s{{1,2}})(?!\()({_VALUE})",
         ),
         (("net use",), rf"\s/user:\S{{1,80}}\s{{1,3}}['\"]?(?!/)({_VALUE})"),
+        (("net use",), rf"\s\\\\\S{{1,100}}\s{{1,3}}['\"]?(?!/)({_VALUE})"),
+        (("operator unseal",), rf"\s{{1,3}}(?!-)({_VALUE})"),
+        (("AUTH PLAIN", "AUTHENTICATE PLAIN"), r"\s{1,2}([A-Za-z0-9+/]{12,400}={0,2})"),
         (
             ("secret set", "secret put", "secrets put", "SecureString", "create-secret"),
             rf"\s(?:--body|-b|--value|--secret-string)(?:(?:\s{{1,3}}|=)['\"]?|['\"])(?!-)({_VALUE})",

@@ -111,6 +111,10 @@ _SHAPES: tuple[tuple[str, str], ...] = (
     ("Doppler token", r"dp\.(?:pt|st|ct|sa|scim|audit)\.[\w.-]{16,}"),
     ("Dynatrace token", r"dt0[a-z][0-9]{2}\.[A-Z0-9]{16,30}\.[A-Z0-9]{20,70}"),
     ("Duffel token", r"duffel_(?:live|test)_[\w-]{20,}"),
+    ("Feishu webhook", r"open\.(?:feishu|larksuite)\.c[no]m?/open-apis/bot/v2/hook/[\w-]{20,60}"),
+    ("Zapier webhook", r"hooks\.zapier\.com/hooks/catch/\d{4,12}/\w{5,20}"),
+    ("IFTTT key", r"maker\.ifttt\.com/trigger/\w{1,60}/(?:json/)?with/key/[\w-]{16,60}"),
+    ("wallet key", r"[xyzt]prv[1-9A-HJ-NP-Za-km-z]{90,120}"),
     ("Discord webhook", r"discord(?:app)?\.com/api/webhooks/\d{10,25}/[\w-]{40,100}"),
     ("Shopify token", r"shp(?:at|ca|pa|ss|tka)_[a-fA-F0-9]{24,}"),
     ("Shippo token", r"shippo_(?:live|test)_[a-f0-9]{24,}"),
@@ -235,7 +239,7 @@ _LOOSE_SHAPES = tuple(
         (
             URL_PASSWORD,
             "@",
-            r"(?<=://)[^\s:/@\"'<>]{0,100}:([^\s/@\"'<>]{1,200}(?:@[^\s/@\"'<>.:]{1,60}){0,2})(?=@)",
+            r"(?<=//)[^\s:/@\"'<>]{0,100}:([^\s/@\"'<>]{1,200}(?:@[^\s/@\"'<>.:]{1,60}){0,2})(?=@)",
             _can_be_password,
         ),
         (
@@ -298,6 +302,8 @@ def find_shapes(text: str) -> Iterator[Secret]:
     if "-----BEGIN" in text:
         for match in _PRIVATE_KEY.finditer(text):
             yield Secret("private key", match.start(), _pem_end(text, match.end()))
+    if "PRIVATE KEY-----" in text:
+        yield from (Secret("private key", *match.span(1)) for match in _PEM_TAIL.finditer(text))
     if "Private-Lines:" in text:
         yield from (Secret("private key", *match.span(1)) for match in _PUTTY_LINES.finditer(text))
     words = list(_LONG_WORD.finditer(text))
@@ -331,6 +337,8 @@ _HEADS = tuple(_with_head(kind, shape) for kind, shape in _SHAPES)
 _LONG_WORD = re.compile(r"[^\s\"'<>]{12,}")
 _PUTTY_LINES = re.compile(r"Private-Lines: [0-9]{1,3}((?:(?:\\{1,4}[nr]|\s){1,4}[A-Za-z0-9+/=]{8,80}(?![\w:-]))+)")
 _PRIVATE_KEY = re.compile(r"-----BEGIN (?:[A-Z0-9]{1,12} ){0,3}PRIVATE KEY(?: BLOCK)?-----")
+_PEM_TAIL = re.compile(r"((?:^[A-Za-z0-9+/=]{16,80}\r?\n){1,200})-----END (?:[A-Z0-9]{1,12} ){0,3}PRIVATE KEY", re.M)
+"""A private key that was cut off at its beginning."""
 _PEM_LINES = re.compile(r"(?:(?:\\{1,4}[nr]|\s){1,4}[A-Za-z0-9+/=]{40,80})+")
 
 
