@@ -495,7 +495,7 @@ def test_bullets_headings_and_wrapped_lines_become_statements() -> None:
         ("how many episodes", "26", "There are twenty-six episodes."),
         ("when was it released", "1979/21 July 1979", "It came out on July 21, 1979."),
         ("when was it released", "May 16, 2002", "It was released on 16 May 2002."),
-        ("where is it", "Indianapolis, Indiana", "They broadcast from Indianapolis, Indiana."),
+        ("where is it", "Indianapolis, Indiana", "They broadcast in Indianapolis, Indiana."),
         ("who won", "Zoë Müller", "Zoe Muller won."),
         ("how much", "$1,498", "It costs 1498.00 dollars."),
         ("is it open", "yes", "Yes, it is."),

@@ -14,22 +14,17 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from proctor.judging.rule_judge.claims import declines, makes_claim, split_statements, without_courtesy
-from proctor.judging.rule_judge.lexicon import PRONOUNS, VERBS, excludes, stem, verb_key
+from proctor.judging.rule_judge.lexicon import KINDS, PRONOUNS, VERBS, excludes, stem, verb_key
 from proctor.judging.rule_judge.proof import Verdict, judge_claims
 from proctor.judging.rule_judge.reading import Token, conflicts, matches, names_in, read
 
 OPEN = Verdict("cannot tell", "the answer may say it in other words")
-_HEDGES = frozenset(
-    """or may might could perhaps possibly unless except before after about around almost nearly over under than used
-    formerly once twice myth say although minus behind ahead""".split()
-)
-"""A statement with one of these words may not give the value in it as the answer."""
 _JOINTS = frozenset("and but per s &".split())
 """Beside one of these, the reference is a part of something longer: a list, a rate, what belongs to it."""
 _OTHER_PLACES = frozenset(map(stem, "new north south east west northern southern eastern western sea".split()))
 """`South Sudan` is not Sudan."""
 _OTHER_ROLES = frozenset("of for from with against after behind than".split())
-"""`A pupil of Ada wrote it` does not say that Ada did."""
+"""`A pupil of Ada wrote it` does not say that Ada did, nor does `he beat Ada` say that she won."""
 _REPLY = re.compile(r"\W*(yes|no)\s*(?:[,.;:!–-]|$)", re.IGNORECASE)
 
 
@@ -43,7 +38,7 @@ def compare_answers(question: str, reference: str, answer: str) -> Verdict:
     if expected and reply:
         is_same = expected[1].lower() == reply[1].lower()
         verdict = Verdict("supported" if is_same else "contradicted", f"the answer says “{reply[1]}”")
-        return verdict if _goes_with(reply[1].lower(), answer[reply.end() :]) else OPEN
+        return verdict if _goes_with(reply[1].lower(), answer[reply.end() :], question) else OPEN
     statements = [without_courtesy(text) for text in split_statements(answer) if makes_claim(text)]
     ways = alternatives(reference)
     if declines(answer) or not statements or not ways:
@@ -56,12 +51,15 @@ def compare_answers(question: str, reference: str, answer: str) -> Verdict:
     return _prove_each_other(question, reference, statements)
 
 
-def _goes_with(reply: str, rest: str) -> bool:
-    """Whether what follows a yes or no does not take it back or limit it: `Yes, unless it rains`, `No, it is safe`."""
-    tokens = read(without_courtesy(rest))
-    is_denied = any(token.kind == "negation" for token in tokens)
-    is_limited = any(token.kind in ("condition", "limit") or token.key == "but" for token in tokens)
-    return not tokens or (is_denied == (reply == "no") and not is_limited)
+def _goes_with(reply: str, rest: str, question: str) -> bool:
+    """Whether what follows a yes or no only repeats the question: not `Yes, unless it rains`, `No, it is safe`."""
+    names = names_in([question, rest])
+    asked, said = _words(question, names), _words(without_courtesy(rest), names)
+    keys = {token.key for token in asked}
+    is_echo = all(token.key in keys or token.kind in ("function", "negation") for token in said)
+    denials = sum(token.kind == "negation" for token in said)
+    is_denied = any(token.kind == "negation" for token in asked)
+    return not said or (is_echo and denials == (reply == "no") and not is_denied)
 
 
 def alternatives(reference: str) -> list[str]:
@@ -91,18 +89,38 @@ def _compare(question: str, way: str, statements: Sequence[str]) -> Verdict:
     if all(token.key in asked or (len(token.text) == 1 and token.text.isalpha()) for token in content):
         return OPEN
     said = [_words(text, names, marks=True) for text in statements]
-    clear = [words for words in said if not _is_hedged(words)]
-    for before, after in (around for words in clear for around in _surroundings(words, expected)):
+    clear = [words for words in said if not _is_hedged(words, asked)]
+    proofs = [] if _has_rival(topic, expected, said) else clear
+    for before, after in (around for words in proofs for around in _surroundings(words, expected)):
         if _is_whole(before, after, asked) and _is_about(topic, before, after):
             return Verdict("supported", f"the answer says “{way}”")
     other = _replacement(content, [token for words in said for token in words], asked) if clear == said else ""
     return Verdict("contradicted", f"the answer says “{other}” instead of “{way}”") if other else OPEN
 
 
-def _is_hedged(words: Sequence[Token]) -> bool:
-    """Whether a word denies or limits the statement; one with a capital may be a title (`The Night Before`)."""
-    small = {token.text for token in words} | {token.text.lower() for token in words[:1]}
-    return not small.isdisjoint(_HEDGES) or any(token.kind == "negation" for token in words)
+def _has_rival(topic: Sequence[Token], expected: Sequence[Token], said: Sequence[Sequence[Token]]) -> bool:
+    """Whether the answer has another value of the reference's type, or a statement that answers without the reference.
+
+    `The shop opens at 9 on Sundays and at 8 on other days`, `Sydney is the capital. Canberra is smaller.`
+    """
+    asked = {token.key for token in topic}
+    content = {token.key for token in topic if token.is_content}
+    reference = expected[0].value if len(expected) == 1 else None
+    values = [token.value for words in said for token in words if token.value is not None and token.key not in asked]
+    if reference is not None and any(each.unit == reference.unit and conflicts(each, reference) for each in values):
+        return True
+    others = [words for words in said if next(_surroundings(words, expected), None) is None]
+    return bool(content) and any(content <= {token.key for token in words} for words in others)
+
+
+def _is_hedged(words: Sequence[Token], asked: set[str]) -> bool:
+    """Whether a word denies or limits the statement, so that the value in it may not be the answer.
+
+    A word with a capital may be one of a title: `The Night Before`.
+    """
+    new = [token for token in words if token.key not in asked]
+    small = {token.text for token in new} | {token.text.lower() for token in new[:1]}
+    return not small.isdisjoint(KINDS["hedges"]) or any(token.kind == "negation" for token in words)
 
 
 def _surroundings(words: Sequence[Token], part: Sequence[Token]) -> Iterator[tuple[Sequence[Token], Sequence[Token]]]:
@@ -130,11 +148,14 @@ def _is_whole(before: Sequence[Token], after: Sequence[Token], asked: set[str]) 
     new = [token for token in first if token.key not in asked]
     if any(token.kind in ("name", "number", "id") or (token.kind == "word" and not _is_verb(token)) for token in new):
         return False
-    return "who" not in asked or not any(token.key in _OTHER_ROLES for token in last)
+    return "who" not in asked or not any(token.key in _OTHER_ROLES | VERBS for token in last)
 
 
 def _is_about(topic: Sequence[Token], before: Sequence[Token], after: Sequence[Token]) -> bool:
-    """Whether what is said of the reference can be what was asked: `Ada came last` does not say who won."""
+    """Whether the words around the reference can answer the question: `Ada came last` does not say who won."""
+    beside = [token for token in (*before[-3:], *after[:2]) if token.is_content and _is_verb(token)]
+    if any(token.key == "who" for token in topic) and not {token.key for token in beside} <= {t.key for t in topic}:
+        return False  # she produced it, and somebody else directed it
     asked = {token.key for token in topic if token.is_content}
     said = {token.key for token in (*before, *after) if token.is_content}
     is_other = any(excludes(key, other) for key in said - asked for other in asked - said)

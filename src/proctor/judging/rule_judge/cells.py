@@ -87,7 +87,7 @@ def _objects(value: Any, kind: str) -> Iterator[Record | str]:
         ids = [key for key, text in texts.items() if [(e.kind, e.text) for e in find_values(text)] == [("id", text)]]
         naming = [key for key in texts if key in ids or _words(key).split()[-1:] in _NAMING]
         names = [name for key in naming for name in _names(key, texts[key])]
-        names += [*(way for name in names if kind for way in (f"{kind} {name}", f"{name} {kind}")), kind]
+        names += [way for name in names if kind for way in (f"{kind} {name}", f"{name} {kind}")] or [kind]
         currency = value.get("currency") or value.get("unit") or ""
         scalars = {key: item for key, item in value.items() if isinstance(item, (str, int, float)) and item != ""}
         texts = {key: item if isinstance(item, str) else json.dumps(item) for key, item in scalars.items()}

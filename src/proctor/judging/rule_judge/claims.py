@@ -90,7 +90,11 @@ def _pattern(name: str, before: str = "", after: str = "") -> re.Pattern[str]:
 
 
 _TELLING = re.compile(r"\W*did you know\b", re.IGNORECASE)
-_PROMISE = re.compile(r"\b(?:free(?! to\b)|complimentary|discounted)\b", re.IGNORECASE)
+_PROMISE = re.compile(
+    r"\b(?:free(?! to\b)|complimentary|discounted|half-price|no extra charge|upgrade|waive|refund you|immediate refund)"
+    r"\b",
+    re.IGNORECASE,
+)
 """`Enjoy your free towel!` claims something."""
 _OPENING = _pattern("openings", r"^\W{0,5}", r"\s{0,2}(?:[,.!:;-]|$)")
 _CLOSING = _pattern("closings", r"\b", r"\b\D{0,300}$")

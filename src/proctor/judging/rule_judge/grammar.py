@@ -21,7 +21,6 @@ from proctor.judging.rule_judge.reading import Token, Tokens
 
 _COPULAS = ("be", "was")
 _AND = Token("and", "and", "function")
-_IS = Token("is", "be", "function")
 _LIMITING = frozenset(map(lexicon.stem, lexicon.ATTRIBUTIONS)) | lexicon.CONDITIONS | {"notonly", ":"}
 """Stems for conditions, alternatives and reported speech: parts of a sentence that has one are not stated."""
 _PLACING = lexicon.PREPOSITIONS - {"of", "to", "by", "as", "from", "into", "onto"} | {"before", "after", "without"}
@@ -69,17 +68,7 @@ def stated(tokens: Tokens) -> list[Tokens]:
     """Everything that a sentence states: its forms, and those of its clauses."""
     is_whole = is_framed(tokens) and tokens[0].key not in lexicon.SPLITTERS  # but `because A, B` states A and B
     clauses = [] if is_whole else split_clauses(tokens)
-    return list(dict.fromkeys(form for text in (tokens, *clauses, *_labelled(tokens)) for form in forms(text)))
-
-
-def _labelled(tokens: Tokens) -> list[Tokens]:
-    """`Claim 7: under review, since May` as `claim 7 is under review`."""
-    marks = [index for index, token in enumerate(tokens) if token.kind == "mark"]
-    if not marks or tokens[marks[0]].key != ":" or any(map(is_verb, tokens[: marks[0]])):
-        return []
-    first, *rest = (*marks, len(tokens))
-    value = tokens[first + 1 : rest[0]]
-    return [] if not value or any(map(is_verb, value[:1])) else [(*tokens[:first], _IS, *value)]
+    return list(dict.fromkeys(form for text in (tokens, *clauses) for form in forms(text)))
 
 
 def forms(tokens: Tokens) -> list[Tokens]:
@@ -113,9 +102,7 @@ def _active(tokens: Tokens) -> Tokens:
 def split_clauses(tokens: Tokens) -> list[Tokens]:
     """The clauses of a sentence, each with its subject; empty if it cannot be split safely."""
     joined = _joined_parts(tokens)
-    # `…, but only the outdoor pool has a slide` does not limit what comes before.
-    parts = [part[1:] if number and part[0].key == "only" else part for number, (_, part) in enumerate(joined)]
-    if len(joined) < 2 or any(token.key.partition("+")[0] in _LIMITING for part in parts for token in part):
+    if len(joined) < 2 or any(token.key.partition("+")[0] in _LIMITING for token in tokens):
         return []
     head = joined[0][1]
     if is_bare(head[0]):

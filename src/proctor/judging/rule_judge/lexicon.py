@@ -89,7 +89,7 @@ _CANONICAL |= {_canonical(word): _canonical(group[0]) for group in SYNONYMS for 
 
 COST = stem("cost")
 """The key of `costs`, and of `is` before an amount of money."""
-VERBS, AUDIENCE = (frozenset(map(stem, KINDS[name])) for name in ("verbs", "audience"))
+VERBS = frozenset(map(stem, KINDS["verbs"]))
 SYMMETRIC = KINDS["symmetric"] | {*map(stem, KINDS["symmetric"])}
 MEASURES = [{*map(stem, group)} for group in _GROUPS["measures"]]
 _FORMS = [{*group, *map(verb_key, group)} for group in ALTERNATIVES]

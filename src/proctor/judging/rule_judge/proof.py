@@ -19,7 +19,7 @@ from typing import Literal
 
 from proctor.judging.rule_judge import cells, grammar, lexicon
 from proctor.judging.rule_judge.claims import split_statements, without_courtesy
-from proctor.judging.rule_judge.reading import Token, Tokens, excludes, find_values, matches, names_in, read
+from proctor.judging.rule_judge.reading import Tokens, excludes, find_values, matches, names_in, read
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,26 +92,12 @@ def _with_noun(tokens: Tokens, grounds: Grounds) -> Tokens:
     return (*(grammar.subject(meant[0]) or tokens[:1]), *tokens[1:]) if is_clear else tokens
 
 
-def _with_audience(tokens: Tokens, grounds: Grounds) -> Tokens:
-    """A claim about `you` with the guests or customers of the passages for it, if they have only one such group."""
-    sources = [source for _, source in grounds.sources if source]
-    groups = {source[0].key: source[0] for source in sources if _is_audience(source[0])}
-    is_clear = len(groups) == 1 and not any(token.key == "you" for source in sources for token in source)
-    return (*groups.values(), *tokens[1:]) if is_clear else tokens
-
-
-def _is_audience(token: Token) -> bool:
-    return token.key in lexicon.AUDIENCE and token.text.endswith("s") and not token.article
-
-
 def _judge(text: str, tokens: Tokens, grounds: Grounds, before: Verdict | None) -> Verdict:
     """Judge a claim, given the verdict on the one before."""
     if tokens and tokens[0].key in lexicon.PRONOUNS:
         if before and before.answer != "supported":
             return OPEN  # it may mean what that claim is about
         tokens = _with_noun(tokens, grounds)
-    if tokens and tokens[0].key == "you":
-        tokens = _with_audience(tokens, grounds)
     if _REPLY.match(text) and grounds.asked and not _fits_reply(text, tokens, grounds.asked):
         return Verdict("cannot tell", "the yes or no may be about something else")
     bare = _bare(_FOREIGN_REPLY.sub("", text))

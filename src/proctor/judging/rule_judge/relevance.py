@@ -76,7 +76,8 @@ def _relevance(question: str, text: str, names: frozenset[str], kinds: Set[str] 
         return Relevance("irrelevant", f"it is about “{other}”")
     if not is_english(f"{question} {text}"):
         return OPEN
-    return RELEVANT if _has_form(asked, said) or (kinds is not None and _gives(kinds, asked, said)) else OPEN
+    is_answer = _has_form(asked, said, has_comma="," in bare) or (kinds is not None and _gives(kinds, asked, said))
+    return RELEVANT if is_answer else OPEN
 
 
 def _other_id(asked: Tokens, said: Tokens) -> str:
@@ -95,31 +96,31 @@ def _ids(tokens: Tokens) -> dict[str, str]:
     return {" ".join(token.key for token in each): " ".join(token.text for token in each) for each in found}
 
 
-def _has_form(asked: Tokens, said: Tokens) -> bool:
+def _has_form(asked: Tokens, said: Tokens, *, has_comma: bool) -> bool:
     """Whether the statement has the form of an answer: `what is the fee` - `the fee is …`, `why …` - `… because …`."""
     words = without_marks(asked)
-    place = next((index for index, token in enumerate(words) if token.key in _FORMS), len(words))
+    place = next((index for index, token in enumerate(words) if token.key in ("what", "who", "why")), len(words))
     how, *rest = [token.key for token in words[place:]] or [""]
     keys = [token.key for token in said]
     topic = _topic(asked, said)
-    if how == "who":
-        return len(keys) > len(rest) > 0 and keys[-len(rest) :] == rest
-    if how == "why":
-        return "because" in keys and (keys[0] == "because" or topic <= set(map(_base, said)))
+    if how == "who":  # a name, and the question again
+        return len(keys) > len(rest) > 0 and keys[-len(rest) :] == rest and _is_name(said[: -len(rest)])
+    if how == "why" and "because" in keys:  # not `Because it is Monday, we are closed`
+        reason = keys.index("because")
+        return topic <= {_base(token) for token in said[:reason]} if reason else not has_comma
     copula = next((index for index, key in enumerate(keys) if key in ("be", "was")), 0)
-    subject, after = {_base(token) for token in said[:copula] if token.is_content}, said[copula + 1 :]
-    # `the fee`, or `the fee for late returns`; of `the capital of France`, both
-    until = next((index for index, key in enumerate(rest) if key in PREPOSITIONS and key != "of"), len(rest))
-    heads = [topic, {_base(token) for token in words[place + 1 :][:until] if token.is_content} & topic]
-    is_about = bool(subject) and subject in heads
-    if how == "what":  # `what is the fee`, `tell me what the fee is`
-        is_copula = any(key in ("be", "was") for key in (*rest[:1], *rest[-1:]))
-        return is_about and is_copula and any(token.is_content for token in after)
-    is_place = any(token.kind in ("name", "number") for token in after[1:2]) and after[0].key in ("in", "at", "near")
-    return how == "where" and is_about and is_place
+    is_about = {_base(token) for token in said[:copula] if token.is_content} == topic != set()
+    is_copula = any(key in ("be", "was") for key in (*rest[:1], *rest[-1:]))  # also `tell me what the fee is`
+    after = said[copula + 1 :][:1]
+    is_thing = any(token.value is not None or token.kind == "name" or token.article for token in after)
+    return how == "what" and is_copula and is_about and is_thing and rest[-1] not in PREPOSITIONS | {"about", "like"}
 
 
-_FORMS = ("what", "where", "who", "why")
+def _is_name(tokens: Tokens) -> bool:
+    """Whether the tokens are a name; the first word of a sentence has a capital in any case."""
+    return all(token.kind == "name" for token in tokens) or (
+        len(tokens) == 1 and tokens[0].kind == "word" and tokens[0].text[:1].isupper() and not tokens[0].article
+    )
 
 
 def _gives(kinds: Set[str], asked: Tokens, said: Tokens) -> bool:
@@ -136,11 +137,6 @@ def _gives(kinds: Set[str], asked: Tokens, said: Tokens) -> bool:
     is_short = said[0].kind != "word" and not any(
         token.kind in ("word", "name", "id") and before.key not in PREPOSITIONS for before, token in pairwise(said)
     )
-    # `Mars has two moons, Phobos and Deimos`: the number of what was counted
-    counted = [token.key for before, token in pairwise(asked) if before.key == "many"]
-    is_count = any(before.kind == "number" and token.key in counted for before, token in pairwise(said))
-    if is_count and topic <= keys:
-        return True
     # A full answer adds nothing but the value to the question: another word may say what else the value is for.
     subject = _topic(asked[: next((place for place, token in enumerate(asked) if token.key == "for"), None)], said)
     added = [token for token in said if token.is_content and _base(token) not in known | _GENERIC]
