@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from command_line import run_proctor
 
 pytestmark = pytest.mark.process
 
@@ -59,13 +61,22 @@ def report(project: Path) -> dict[str, Any]:
     return found
 
 
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a suite and a baseline of ten trials a case."""
+    folder = tmp_path_factory.mktemp("recorded")
+    write_agent(folder)
+    (folder / "desk.yaml").write_text(SUITE, encoding="utf-8")
+    tested = run_proctor("test", "desk.yaml", "--repeat", "10", "-q", cwd=folder)
+    assert tested.code == 1, tested.out + tested.err  # two cases have always failed
+    assert run_proctor("baseline", "accept", cwd=folder).code == 0
+    return folder
+
+
 @pytest.fixture
-def shop(project: Path, proctor_process: Command) -> Path:
-    """A suite with a baseline of ten trials a case."""
-    write_agent(project)
-    (project / "desk.yaml").write_text(SUITE, encoding="utf-8")
-    assert proctor_process("test", "desk.yaml", "--repeat", "10", "-q").code == 1  # two cases have always failed
-    assert proctor_process("baseline", "accept").code == 0
+def shop(project: Path, recorded: Path) -> Path:
+    """A copy of that folder."""
+    shutil.copytree(recorded, project, dirs_exist_ok=True)
     return project
 
 
