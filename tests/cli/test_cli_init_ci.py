@@ -143,6 +143,7 @@ INDEX = {
     name: value for name, value in os.environ.items() if name.startswith("PIP_") or name.lower().endswith("_proxy")
 }
 """Where pip finds packages on this machine."""
+INDEX["PIP_NO_COMPILE"] = "1"  # Python compiles the few modules that it needs
 
 needs_tools = pytest.mark.skipif(not (shutil.which("git") and shutil.which("bash")), reason="needs git and bash")
 
