@@ -76,12 +76,12 @@ def test_a_merge_bomb_is_refused(proctor_process: Command, project: Path, levels
     assert "add more than" in ended.out
 
 
-def test_ordinary_merges_are_read(proctor_process: Command, project: Path) -> None:
+def test_ordinary_merges_are_read(proctor: Command, project: Path) -> None:
     (project / "agents.py").write_text("def echo(q):\n    return q\n")
     (project / "suite.yaml").write_text(
         "name: s\nagent: agents.py:echo\ncases:\n  - &base {id: a, input: a, expected: a}\n  - {<<: *base, id: b}\n"
     )
-    assert proctor_process("test", "suite.yaml").code == 0
+    assert proctor("test", "suite.yaml").code == 0
 
 
 def test_locating_a_problem_in_a_large_text_takes_little_memory(proctor_process: Command, project: Path) -> None:
@@ -105,9 +105,7 @@ def test_pipes_and_devices_are_no_suites(proctor_process: Command, project: Path
 
 
 @pytest.mark.parametrize("command", [("dataset", "validate"), ("doctor",)])
-def test_checking_a_suite_runs_nothing_that_it_names(
-    proctor_process: Command, project: Path, command: tuple[str, ...]
-) -> None:
+def test_checking_a_suite_runs_nothing_that_it_names(proctor: Command, project: Path, command: tuple[str, ...]) -> None:
     (project / "marks.py").write_text(
         "from pathlib import Path\nPath('ran.txt').write_text('x')\n\ndef agent(q):\n    return q\n\n\n"
         "def check(evaluable):\n    return 1.0\n"
@@ -116,13 +114,13 @@ def test_checking_a_suite_runs_nothing_that_it_names(
         "agent: marks.py:agent\nevaluators: ['marks.py:check']\n"
         "cases: [{input: a, expected: {tools: [{name: t, args: {x: {$predicate: 'marks.py:check'}}}]}}]\n"
     )
-    assert proctor_process(*command, "suite.yaml").code == 0
+    assert proctor(*command, "suite.yaml").code == 0
     assert not (project / "ran.txt").exists()
-    assert proctor_process(*command, "suite.yaml", "--load").code == 0
+    assert proctor(*command, "suite.yaml", "--load").code == 0
     assert (project / "ran.txt").exists()
-    assert "--load" in proctor_process(*command, "--help").out
+    assert "--load" in proctor(*command, "--help").out
     (project / "suite.yaml").write_text("agent: marks.py:agnet\ncases: [{input: a, expected: a}]\n")
-    ended = proctor_process(*command, "suite.yaml")
+    ended = proctor(*command, "suite.yaml")
     assert ended.code == 2
     assert "did you mean 'agent'?" in ended.out
 
