@@ -96,10 +96,10 @@ def test_pipes_and_devices_are_no_suites(proctor_process: Command, project: Path
     os.mkfifo(project / "pipe.yaml")
     (project / "zero.json").symlink_to("/dev/zero")
     for name in ("pipe.yaml", "zero.json"):
-        ended = proctor_process("dataset", "validate", name, timeout=20, memory=1500)
+        ended = proctor_process("dataset", "validate", name, timeout=120, memory=1500)
         assert ended.code == 2
         assert "a pipe or a device" in ended.out
-        assert proctor_process("test", name, timeout=20, memory=1500).code == 2
+        assert proctor_process("test", name, timeout=120, memory=1500).code == 2
     (project / "suite.yaml").write_text("agent: oracle\ncases: [{input: a, expected: a}]\n")
     assert proctor_process("test", ".").code == 0
 
@@ -158,7 +158,7 @@ def test_a_store_that_can_only_be_read_is_shown(environment: dict[str, str]) -> 
         (project / "agents.py").write_text("import os\n\ndef agent(q):\n    os._exit(0)\n")
         (project / "suite.yaml").write_text("agent: agents.py:agent\ncases: [{input: a, expected: a}]\n")
         project.chmod(0o755)
-        run = {"cwd": project, "env": environment, "capture_output": True, "text": True, "timeout": 40, "check": False}
+        run = {"cwd": project, "env": environment, "capture_output": True, "text": True, "timeout": 120, "check": False}
         assert subprocess.run([*COMMAND, "test"], **run).returncode == 4
         done = subprocess.run([sys.executable, "-c", READ_TWICE], **run)
         project.chmod(0o755)

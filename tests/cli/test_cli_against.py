@@ -7,11 +7,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 pytestmark = pytest.mark.process
@@ -169,10 +169,12 @@ def test_a_run_that_was_killed_is_resumed_and_leaves_no_worktree(desk: Path, pro
     for line in running.stdout:
         if "[old]" in line:
             break
+    started = psutil.Process(running.pid).children(recursive=True)
     running.send_signal(signal.SIGKILL)
     running.wait()
     running.stdout.close()
-    time.sleep(0.2)
+    _, left = psutil.wait_procs(started, 60)
+    assert left == [], "what it started ends with it"
 
     ended = proctor_process("test", "--gate", "--against", "HEAD", "-j", "1", "--resume", "--json", "gate.json")
     assert ended.code == 1 and "already stored" in ended.out

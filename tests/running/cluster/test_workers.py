@@ -374,17 +374,17 @@ def test_a_worker_makes_j_sessions_at_once_and_the_run_j_evaluations(folder: Pat
 
 def test_waiting_for_a_worker_is_not_the_agents_time(folder: Path) -> None:
     paths = [write(folder, name, "slow", [f"q{n}" for n in range(4)]) for name in ("queue", "other")]
-    found = run(*paths, cluster=ClusterOptions(workers=1), overrides=Settings(parallel=1, timeout=0.8))
+    found = run(*paths, cluster=ClusterOptions(workers=1), overrides=Settings(parallel=1, timeout=2.0))
 
     assert {trial.outcome for trial in trials_of(found)} == {Outcome.PASSED}
-    assert all(trial.duration_ms < 800 for trial in trials_of(found))
+    assert all(trial.duration_ms < 2000 for trial in trials_of(found))
 
 
 def test_trials_are_not_late_because_another_one_blocks_the_event_loop(folder: Path) -> None:
     found = run(
         write(folder, "turns", "takes_turns", [f"q{n}" for n in range(6)]),
         cluster=ClusterOptions(workers=1),
-        overrides=Settings(parallel=6, timeout=1.0),
+        overrides=Settings(parallel=6, timeout=2.0),
     )
 
     assert set(outcomes(found).values()) == {Outcome.PASSED}
@@ -407,7 +407,7 @@ def test_of_two_cases_with_the_same_id_the_one_that_blocks_fails(folder: Path) -
 
 def test_a_turn_that_took_too_long_keeps_the_calls_it_had_made(folder: Path) -> None:
     path = write(folder, "late", "late", ["q"])
-    found = run(path, cluster=ClusterOptions(workers=1), overrides=Settings(timeout=0.7))
+    found = run(path, cluster=ClusterOptions(workers=1), overrides=Settings(timeout=1.5))
 
     (trial,) = trials_of(found)
     assert trial.outcome is Outcome.FAILED
