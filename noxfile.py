@@ -28,8 +28,28 @@ BIN = Path(sys.executable).parent
 """Where the tools of `.venv` are: nox is one of them."""
 
 PYTHONS = ["3.11", "3.12", "3.13", "3.14"]
-VARYING = ["base", "results/store", "running", "tracing"]
-"""Packages whose behaviour depends on the Python: threads, event loops, SQLite, files."""
+VARYING = [
+    *("base", "results/store", "tracing", "running/assertions"),
+    *(
+        f"running/test_{name}.py"
+        for name in (
+            *("agent_lifecycle", "answer_times", "captured_output", "clock_jumps", "files_the_agent_reads", "hedging"),
+            *("hidden_calls", "isolated_processes", "isolation", "order", "reused_agents", "scopes", "store_writer"),
+            *("threads_and_loops", "timeouts", "trial_traces", "turns_a_second"),
+        )
+    ),
+]
+"""Tests of what depends on the Python: threads, event loops, SQLite, files, source code."""
+ALIKE = ["base/test_masking.py", "base/test_secret_samples.py", "tracing/test_tracing_packing.py"]
+"""Tests in those folders that take long and are of text and data, which are the same on every Python."""
+VARYING_PROCESSES = [
+    *("base/test_guard.py", "base/test_locks.py"),
+    "results/store/test_migrations.py::test_a_run_that_an_earlier_version_left_is_continued_without_asking_again",
+    "running/test_resume.py::test_a_run_that_is_killed_is_continued_and_asks_nothing_twice_that_was_kept",
+    "running/test_interrupted_scripts.py::test_a_signal_ends_the_script_and_not_only_the_run",
+    "tracing/test_instrumenting.py::test_instrumentations_are_on_only_during_a_capture",
+]
+"""Tests that start processes, which cost a multiple: those of signals, locks, kills and imports."""
 
 FRAMEWORKS = {adapter.name: list(adapter.packages) for adapter in shipped_adapters()}
 """What each adapter is tested with. Some of these packages cannot be installed together."""
@@ -102,14 +122,16 @@ def tests(session: nox.Session) -> None:
 
 @nox.session(python=newest_python())
 def newest(session: nox.Session) -> None:
-    """The newest Python on this machine, on what depends on it."""
+    """The newest Python on this machine, on what depends on it; the session `tests` runs all tests on every Python."""
     if session.python == f"{sys.version_info.major}.{sys.version_info.minor}":
         session.skip("this machine has no newer Python than the one of .venv")
     install(session, "--editable", ".[dev]")
     # The collector may complain during any later test; the tests on the default Python are strict about it.
     lenient = ("-W", "ignore::pytest.PytestUnraisableExceptionWarning")
-    apart = "--ignore=tests/running/cluster"  # Dask has its own threads and loops, and the tests of it take long
-    session.run("python", "-m", "pytest", "-n", "4", *lenient, apart, *(f"tests/{name}" for name in VARYING))
+    alike = [f"--ignore=tests/{name}" for name in ALIKE]
+    varying = [f"tests/{name}" for name in VARYING]
+    session.run("python", "-m", "pytest", "-n", "2", *lenient, "-m", "not process", *alike, *varying)
+    session.run("python", "-m", "pytest", *lenient, *(f"tests/{name}" for name in VARYING_PROCESSES))
 
 
 @nox.session

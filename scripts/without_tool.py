@@ -3,6 +3,7 @@
     python scripts/without_tool.py holodeck                       # all unit tests without it
     python scripts/without_tool.py adk pixie -- -m unit tests/cli # these tests without both
     python scripts/without_tool.py all                            # without any of them
+    python scripts/without_tool.py all --naming -- -m unit -n 2   # only the test files that name a tool
 
 It copies the repository to a temporary folder and deletes there, for each tool, its folder in src/proctor, its line in
 `proctor.plugins.SHIPPED` and its folder in tests/. The rest must pass. Tests elsewhere that use a tool say so with
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -35,14 +37,17 @@ def main() -> int:
     words, _, pytest_arguments = _split(sys.argv[1:])
     parser = argparse.ArgumentParser(usage="without_tool.py NAME... [-- pytest arguments]")
     parser.add_argument("names", nargs="+", choices=(*TOOLS, "all"), metavar="NAME")
-    names = parser.parse_args(words).names
+    parser.add_argument("--naming", action="store_true", help="only the test files that name a tool or look tools up")
+    arguments = parser.parse_args(words)
+    names = arguments.names
     tools = list(TOOLS) if "all" in names else names
     with tempfile.TemporaryDirectory(prefix="proctor-without.") as folder:
         copy = Path(folder).resolve() / "proctor"
         copy_repository(copy)
         for tool in tools:
             remove(tool, copy)
-        return run_tests(copy, pytest_arguments or ["-m", "unit"])
+        files = naming_tools(copy) if arguments.naming else []
+        return run_tests(copy, [*(pytest_arguments or ["-m", "unit"]), *files])
 
 
 def _split(words: list[str]) -> tuple[list[str], str, list[str]]:
@@ -72,6 +77,14 @@ def remove(tool: str, copy: Path) -> None:
     if len(lines) - len(others) != 1:
         raise SystemExit(f"plugins.py has {len(lines) - len(others)} lines with only {module} in them, not one")
     declarations.write_text("".join(others), encoding="utf-8")
+
+
+def naming_tools(copy: Path) -> list[str]:
+    """The files of tests that name a tool or look tools up. A test that misses a removed tool is in one of them."""
+    words = "|".join([*TOOLS, "mutate", "calibrate", r"proctor\.plugins", "import plugins"])
+    named = re.compile(f"(?<![a-z])({words})(?![a-z])", re.IGNORECASE)
+    files = sorted((copy / "tests").rglob("test_*.py"))
+    return [str(path.relative_to(copy)) for path in files if named.search(path.read_text(encoding="utf-8"))]
 
 
 def run_tests(copy: Path, pytest_arguments: list[str]) -> int:

@@ -298,7 +298,7 @@ def _with_python(options: Any) -> Any:
 
 def _is_gone(pid: int) -> bool:
     """Whether the process has ended; a zombie that is not collected yet has ended too."""
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         try:
             os.kill(pid, 0)

@@ -1,4 +1,4 @@
-"""A project with hostile agents in it. The command always runs as a process of its own, as CI runs it."""
+"""A project with hostile agents in it. The command under attack runs as a process of its own, as CI runs it."""
 
 from __future__ import annotations
 

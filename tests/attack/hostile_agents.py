@@ -3,7 +3,6 @@
 import asyncio
 import ctypes
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -27,11 +26,19 @@ def _hostile(act):
     return agent
 
 
+def _hold():
+    """Nothing else in this process runs any more, as in a pattern that backtracks, but without its computing."""
+    libc, mutex = ctypes.PyDLL(None), ctypes.create_string_buffer(256)
+    libc.pthread_mutex_init(mutex, None)
+    for _ in range(2):  # the second time waits for ever, and no signal ends it
+        libc.pthread_mutex_lock(mutex)
+
+
 exits = _hostile(lambda: os._exit(0))
 segfaults = _hostile(lambda: ctypes.string_at(0))
 killed = _hostile(lambda: os.kill(os.getpid(), signal.SIGKILL))
 thread_exits = _hostile(lambda: threading.Thread(target=sys.exit, args=(0,)).start())
-holds_the_interpreter = _hostile(lambda: re.match("(a|aa)+$", "a" * 60 + "b"))
+holds_the_interpreter = _hostile(_hold)
 forks = _hostile(lambda: os.fork())
 base_exception = _hostile(lambda: (_ for _ in ()).throw(BaseException("bare")))
 

@@ -16,14 +16,14 @@ Command = Callable[..., Any]
 
 @pytest.mark.parametrize("agent", ["huge", "deep_and_large", "endless_stream", "endless_async_stream"])
 def test_an_answer_that_is_too_large_fails_its_trial_and_keeps_its_beginning(
-    proctor_process: Command, suite: Command, agent: str
+    proctor: Command, proctor_process: Command, suite: Command, agent: str
 ) -> None:
     suite(agent)
     ended = proctor_process("test", "suite.yaml")
     assert ended.code == 1
     assert "larger than 10 MB" in ended.out
     assert "3 of 4 cases passed" in ended.out
-    shown = proctor_process("show", "-v").out
+    shown = proctor("show", "-v").out
     assert "xxxx" in shown
     assert len(shown) < 1_000_000
 
@@ -159,11 +159,13 @@ def test_a_store_that_vanishes_is_never_a_pass(proctor_process: Command, suite: 
     assert "removed or replaced" in ended.out
 
 
-def test_workflow_commands_in_an_answer_reach_no_log(proctor_process: Command, suite: Command) -> None:
+def test_workflow_commands_in_an_answer_reach_no_log(
+    proctor: Command, proctor_process: Command, suite: Command
+) -> None:
     suite("workflow_command", count=1)
     ended = proctor_process("test", "suite.yaml", "-v", GITHUB_ACTIONS="true")
     for kind in ("--md", "--junit", "--csv", "--json", "--html"):
-        said = ended.out + proctor_process("test", "suite.yaml", kind, "-").out
+        said = ended.out + proctor("test", "suite.yaml", kind, "-").out
         lines = [line.strip() for line in said.splitlines() if not line.startswith("::error file=suite.yaml,line=")]
         assert not [line for line in lines if line.startswith("::") or "##vso[" in line or "##teamcity[" in line]
         assert not [line for line in lines if "##[" in line or "\x1b" in line or "section_start:1:a\r" in line]

@@ -29,16 +29,16 @@ TEXT = "a" * 60 + "!"
 def test_patterns_that_backtrack_end_in_runs_and_in_reports(proctor_process: Command, project: Path) -> None:
     lines = ["name: s", "agent: tooled.py:agent", "cases:"]
     for number, pattern in enumerate(PATTERNS):
-        lines += [f"  - {{id: e{number}, input: '{TEXT}', evaluators: [{{Regex: {{pattern: '{pattern}'}}}}]}}"]
-        call = f"{{name: look, args: {{x: {{$regex: '{pattern}'}}}}}}"
-        lines += [f"  - {{id: m{number}, input: '{TEXT}', expected: {{tools: [{call}]}}}}"]
+        evaluators = f"evaluators: [{{Regex: {{pattern: '{pattern}'}}}}]"
+        expected = f"expected: {{tools: [{{name: look, args: {{x: {{$regex: '{pattern}'}}}}}}]}}"
+        lines += [f"  - {{id: c{number}, input: '{TEXT}', {expected if number % 2 else evaluators}}}"]
     (project / "tooled.py").write_text(
         "import proctor\n\n@proctor.tool\ndef look(x):\n    return x\n\n\ndef agent(q):\n    look(q)\n    return q\n"
     )
     (project / "suite.yaml").write_text("\n".join(lines) + "\n")
     ended = proctor_process("test", "suite.yaml", "-v")
     assert ended.code in (1, 4)
-    assert "12 trials" in ended.out
+    assert "6 trials" in ended.out
     assert proctor_process("show", "-v", "--html", "out.html").code == 0
 
 
@@ -76,12 +76,12 @@ def test_a_merge_bomb_is_refused(proctor_process: Command, project: Path, levels
     assert "add more than" in ended.out
 
 
-def test_ordinary_merges_are_read(proctor_process: Command, project: Path) -> None:
+def test_ordinary_merges_are_read(proctor: Command, project: Path) -> None:
     (project / "agents.py").write_text("def echo(q):\n    return q\n")
     (project / "suite.yaml").write_text(
         "name: s\nagent: agents.py:echo\ncases:\n  - &base {id: a, input: a, expected: a}\n  - {<<: *base, id: b}\n"
     )
-    assert proctor_process("test", "suite.yaml").code == 0
+    assert proctor("test", "suite.yaml").code == 0
 
 
 def test_locating_a_problem_in_a_large_text_takes_little_memory(proctor_process: Command, project: Path) -> None:
@@ -96,18 +96,16 @@ def test_pipes_and_devices_are_no_suites(proctor_process: Command, project: Path
     os.mkfifo(project / "pipe.yaml")
     (project / "zero.json").symlink_to("/dev/zero")
     for name in ("pipe.yaml", "zero.json"):
-        ended = proctor_process("dataset", "validate", name, timeout=20, memory=1500)
+        ended = proctor_process("dataset", "validate", name, timeout=120, memory=1500)
         assert ended.code == 2
         assert "a pipe or a device" in ended.out
-        assert proctor_process("test", name, timeout=20, memory=1500).code == 2
+        assert proctor_process("test", name, timeout=120, memory=1500).code == 2
     (project / "suite.yaml").write_text("agent: oracle\ncases: [{input: a, expected: a}]\n")
     assert proctor_process("test", ".").code == 0
 
 
 @pytest.mark.parametrize("command", [("dataset", "validate"), ("doctor",)])
-def test_checking_a_suite_runs_nothing_that_it_names(
-    proctor_process: Command, project: Path, command: tuple[str, ...]
-) -> None:
+def test_checking_a_suite_runs_nothing_that_it_names(proctor: Command, project: Path, command: tuple[str, ...]) -> None:
     (project / "marks.py").write_text(
         "from pathlib import Path\nPath('ran.txt').write_text('x')\n\ndef agent(q):\n    return q\n\n\n"
         "def check(evaluable):\n    return 1.0\n"
@@ -116,13 +114,13 @@ def test_checking_a_suite_runs_nothing_that_it_names(
         "agent: marks.py:agent\nevaluators: ['marks.py:check']\n"
         "cases: [{input: a, expected: {tools: [{name: t, args: {x: {$predicate: 'marks.py:check'}}}]}}]\n"
     )
-    assert proctor_process(*command, "suite.yaml").code == 0
+    assert proctor(*command, "suite.yaml").code == 0
     assert not (project / "ran.txt").exists()
-    assert proctor_process(*command, "suite.yaml", "--load").code == 0
+    assert proctor(*command, "suite.yaml", "--load").code == 0
     assert (project / "ran.txt").exists()
-    assert "--load" in proctor_process(*command, "--help").out
+    assert "--load" in proctor(*command, "--help").out
     (project / "suite.yaml").write_text("agent: marks.py:agnet\ncases: [{input: a, expected: a}]\n")
-    ended = proctor_process(*command, "suite.yaml")
+    ended = proctor(*command, "suite.yaml")
     assert ended.code == 2
     assert "did you mean 'agent'?" in ended.out
 
@@ -160,7 +158,7 @@ def test_a_store_that_can_only_be_read_is_shown(environment: dict[str, str]) -> 
         (project / "agents.py").write_text("import os\n\ndef agent(q):\n    os._exit(0)\n")
         (project / "suite.yaml").write_text("agent: agents.py:agent\ncases: [{input: a, expected: a}]\n")
         project.chmod(0o755)
-        run = {"cwd": project, "env": environment, "capture_output": True, "text": True, "timeout": 40, "check": False}
+        run = {"cwd": project, "env": environment, "capture_output": True, "text": True, "timeout": 120, "check": False}
         assert subprocess.run([*COMMAND, "test"], **run).returncode == 4
         done = subprocess.run([sys.executable, "-c", READ_TWICE], **run)
         project.chmod(0o755)

@@ -7,11 +7,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 pytestmark = pytest.mark.process
@@ -110,8 +110,10 @@ def test_uncommitted_work_is_what_is_tested_and_does_not_leak_into_the_other_ver
     assert ended.code == 1 and with_status(gate_of(desk), "proven") == ["q3"]
 
 
-def test_a_world_that_changed_is_told_apart_from_a_change_of_the_agent(desk: Path, proctor_process: Command) -> None:
-    record_baseline(desk, proctor_process)
+def test_a_world_that_changed_is_told_apart_from_a_change_of_the_agent(
+    desk: Path, proctor: Command, proctor_process: Command
+) -> None:
+    record_baseline(desk, proctor)
     (desk / "world.txt").write_text("q1", encoding="utf-8")
     commit(desk)
     world = ("test", "--gate", "--against", "HEAD~1", "--json", "gate.json")
@@ -127,7 +129,7 @@ def test_a_world_that_changed_is_told_apart_from_a_change_of_the_agent(desk: Pat
     assert with_status(gate_of(desk), "fails_on_both") == ["q1"], "the world is reported as well"
 
 
-def test_a_changed_world_names_the_models_then_and_now(desk: Path, proctor_process: Command) -> None:
+def test_a_changed_world_names_the_models_then_and_now(desk: Path, proctor: Command, proctor_process: Command) -> None:
     code = """
 from pathlib import Path
 from proctor import Reply, Usage
@@ -139,7 +141,7 @@ def agent(question):
 """
     (desk / "app.py").write_text(code.format(world=str(desk / "world.txt")), encoding="utf-8")
     commit(desk)
-    record_baseline(desk, proctor_process)
+    record_baseline(desk, proctor)
     (desk / "world.txt").write_text("new", encoding="utf-8")
     ended = proctor_process("test", "--gate", "--against", "HEAD")
     assert ended.code == 0 and "small-2026-09 now, small-2026-03 in the baseline" in ended.out
@@ -167,10 +169,12 @@ def test_a_run_that_was_killed_is_resumed_and_leaves_no_worktree(desk: Path, pro
     for line in running.stdout:
         if "[old]" in line:
             break
+    started = psutil.Process(running.pid).children(recursive=True)
     running.send_signal(signal.SIGKILL)
     running.wait()
     running.stdout.close()
-    time.sleep(0.2)
+    _, left = psutil.wait_procs(started, 60)
+    assert left == [], "what it started ends with it"
 
     ended = proctor_process("test", "--gate", "--against", "HEAD", "-j", "1", "--resume", "--json", "gate.json")
     assert ended.code == 1 and "already stored" in ended.out
@@ -178,12 +182,14 @@ def test_a_run_that_was_killed_is_resumed_and_leaves_no_worktree(desk: Path, pro
     assert git(desk, "worktree", "list").count("\n") == 1
 
 
-def test_a_gate_against_a_version_extends_the_same_baseline(desk: Path, proctor_process: Command) -> None:
-    record_baseline(desk, proctor_process)
+def test_a_gate_against_a_version_extends_the_same_baseline(
+    desk: Path, proctor: Command, proctor_process: Command
+) -> None:
+    record_baseline(desk, proctor)
     commit(desk)
     assert proctor_process("test", "--gate", "--against", "HEAD~1", "-q").code == 0
-    assert proctor_process("baseline", "accept").code == 0
-    assert "7/7 passed" in proctor_process("baseline", "show").out
+    assert proctor("baseline", "accept").code == 0
+    assert "7/7 passed" in proctor("baseline", "show").out
 
 
 @pytest.mark.parametrize(

@@ -220,36 +220,38 @@ def test_the_old_name_of_remove_still_lifts_a_quarantine_and_says_the_new_one(pr
     assert "`--lift` is now `--remove`" in ended.err
 
 
-def test_suites_that_share_a_name_are_found_alone_and_together(project: Path, proctor_process: Command) -> None:
+def test_suites_that_share_a_name_are_found_alone_and_together(project: Path, proctor: Command) -> None:
     for folder in ("first", "second"):
         (project / folder).mkdir()
         case = f"{{id: both, input: flaky, expected: {{contains: [{folder[0]}]}}}}"
         text = f"name: desk\nagent: ../agent.py:agent\ncases:\n  - {case}\n"
         (project / folder / "desk.yaml").write_text(text, encoding="utf-8")
     (project / "agent.py").write_text(AGENT.replace('return "no"', 'return "x"').replace("else question", 'else "f s"'))
-    proctor_process("test", "first", "second", "--repeat", "5", "-j", "1")  # each gets another name in this run
-    proctor_process("test", "first", "--repeat", "5", "-j", "1")  # and here it has its own
+    proctor("test", "first", "second", "--repeat", "5", "-j", "1")  # each gets another name in this run
+    proctor("test", "first", "--repeat", "5", "-j", "1")  # and here it has its own
 
     def rows(*paths: str) -> dict[str, int]:
-        listed = json.loads(proctor_process("flaky", *paths, "--json").out)
+        listed = json.loads(proctor("flaky", *paths, "--json").out)
         return {row["suite"]: row["trials"] for row in listed}
 
     assert rows("first") == {"desk": 10}
     assert rows("second") == {"desk": 5}
     assert sorted(rows("first", "second").values()) == [5, 10]
-    proctor_process("baseline", "accept")
+    proctor("baseline", "accept")
     assert rows("first") == {"desk": 10}
-    assert "no case has a baseline" not in proctor_process("test", "first", "--gate", "-j", "1").out
+    assert "no case has a baseline" not in proctor("test", "first", "--gate", "-j", "1").out
 
 
-def test_a_change_of_the_environment_is_named_next_to_noise(project: Path, proctor_process: Command) -> None:
+def test_a_change_of_the_environment_is_named_next_to_noise(
+    project: Path, proctor: Command, proctor_process: Command
+) -> None:
     agent = "import os\n\n\ndef agent(question):\n    return question if os.environ.get('MODE') == 'x' else 'no'\n"
     (project / "agent.py").write_text(agent, encoding="utf-8")
     for mode in ("x", "x", "y", "y"):
         proctor_process("test", "desk.yaml", MODE=mode)
-    said = proctor_process("flaky", "desk.yaml").out
-    [row, _] = json.loads(proctor_process("flaky", "desk.yaml", "--json").out)
+    said = proctor("flaky", "desk.yaml").out
+    [row, _] = json.loads(proctor("flaky", "desk.yaml", "--json").out)
     assert row["changed_with"] == row["runs"][2]
     assert f"or a change outside of the agent: it changed once, with run {row['runs'][2]}" in said
     proctor_process("test", "desk.yaml", MODE="x")
-    assert json.loads(proctor_process("flaky", "desk.yaml", "--json").out)[0]["changed_with"] is None
+    assert json.loads(proctor("flaky", "desk.yaml", "--json").out)[0]["changed_with"] is None

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from command_line import run_proctor
 
 pytestmark = pytest.mark.process
 
@@ -59,18 +61,27 @@ def report(project: Path) -> dict[str, Any]:
     return found
 
 
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a suite and a baseline of ten trials a case."""
+    folder = tmp_path_factory.mktemp("recorded")
+    write_agent(folder)
+    (folder / "desk.yaml").write_text(SUITE, encoding="utf-8")
+    tested = run_proctor("test", "desk.yaml", "--repeat", "10", "-q", cwd=folder)
+    assert tested.code == 1, tested.out + tested.err  # two cases have always failed
+    assert run_proctor("baseline", "accept", cwd=folder).code == 0
+    return folder
+
+
 @pytest.fixture
-def shop(project: Path, proctor_process: Command) -> Path:
-    """A suite with a baseline of ten trials a case."""
-    write_agent(project)
-    (project / "desk.yaml").write_text(SUITE, encoding="utf-8")
-    assert proctor_process("test", "desk.yaml", "--repeat", "10", "-q").code == 1  # two cases have always failed
-    assert proctor_process("baseline", "accept").code == 0
+def shop(project: Path, recorded: Path) -> Path:
+    """A copy of that folder."""
+    shutil.copytree(recorded, project, dirs_exist_ok=True)
     return project
 
 
 def test_a_branch_is_gated_accepted_and_merged_with_a_baseline_that_main_changed_too(
-    shop: Path, proctor_process: Command
+    shop: Path, proctor: Command, proctor_process: Command
 ) -> None:
     (shop / ".gitattributes").write_text("*.baseline.jsonl merge=union\n", encoding="utf-8")
     (shop / ".gitignore").write_text("gate.json\n__pycache__/\n", encoding="utf-8")
@@ -94,13 +105,13 @@ def test_a_branch_is_gated_accepted_and_merged_with_a_baseline_that_main_changed
     }
     parted = found["cases"][0]["divergence"]
     assert (parted["kind"], parted["text"]) == ("argument", "refund: order 7 → 8")
-    assert "3 cases restarted" in proctor_process("baseline", "accept").out
+    assert "3 cases restarted" in proctor("baseline", "accept").out
     assert proctor_process("test", "desk.yaml", "--gate", "-q").code == 0
     git(shop, "commit", "-qam", "refund by another number, and know two answers more")
 
     git(shop, "checkout", "-q", "main")
     proctor_process("test", "desk.yaml", "--repeat", "3", "-q")
-    assert proctor_process("baseline", "accept").code == 0
+    assert proctor("baseline", "accept").code == 0
     git(shop, "commit", "-qam", "three trials more")
 
     git(shop, "merge", "-q", "--no-edit", "change")
@@ -137,10 +148,10 @@ def test_only_suspects_are_asked_again(shop: Path, proctor_process: Command) -> 
     assert set(asked.values()) == {0}
 
 
-def test_a_gated_run_is_shown_again_with_its_verdict(shop: Path, proctor_process: Command) -> None:
+def test_a_gated_run_is_shown_again_with_its_verdict(shop: Path, proctor: Command, proctor_process: Command) -> None:
     write_agent(shop, refund=8)
     proctor_process("test", "desk.yaml", "--gate", "-q")
-    again = proctor_process("show", "--md", "-")
+    again = proctor("show", "--md", "-")
     assert "Gate: regression" in again.out
     assert "find\\_order" not in again.out.split("## Test results")[0]
     assert "refund: order 7" in again.out
@@ -388,14 +399,14 @@ agent = Desk()
 
 
 def test_a_case_that_passes_but_scores_far_below_its_usual_range_is_a_suspect(
-    project: Path, proctor_process: Command
+    project: Path, proctor: Command, proctor_process: Command
 ) -> None:
     (project / "marks.py").write_text("MARK = 1.0\n\n\ndef mark(evaluable):\n    return float(evaluable.output)\n")
     (project / "app.py").write_text("def agent(question):\n    return '0.95'\n", encoding="utf-8")
     suite = "agent: app.py:agent\ncases:\n  - {id: one, input: hi, evaluators: [marks.py:mark]}\n"
     (project / "desk.yaml").write_text(suite, encoding="utf-8")
     assert proctor_process("test", "desk.yaml", "--repeat", "10", "-q").code == 0
-    proctor_process("baseline", "accept")
+    proctor("baseline", "accept")
     (project / "app.py").write_text("def agent(question):\n    return '0.6'\n", encoding="utf-8")
     ended = proctor_process("test", "desk.yaml", "--gate")
     assert ended.code == 1, ended.out
@@ -447,7 +458,7 @@ def agent(question):
 
 
 def test_an_evaluator_changes_with_what_it_imports_and_not_with_the_agent_beside_it(
-    project: Path, proctor_process: Command
+    project: Path, proctor: Command, proctor_process: Command
 ) -> None:
     (project / "marks.py").write_text("def mark(evaluable):\n    import limits\n\n    return limits.HIGH\n")
     (project / "limits.py").write_text("HIGH = 1\n", encoding="utf-8")
@@ -455,7 +466,7 @@ def test_an_evaluator_changes_with_what_it_imports_and_not_with_the_agent_beside
     suite = "agent: app.py:agent\ncases:\n  - {id: one, input: hi, evaluators: [marks.py:mark]}\n"
     (project / "desk.yaml").write_text(suite, encoding="utf-8")
     proctor_process("test", "desk.yaml", "--repeat", "3", "-q")
-    proctor_process("baseline", "accept")
+    proctor("baseline", "accept")
     (project / "app.py").write_text("def agent(question):\n    return question + '!'\n", encoding="utf-8")
     assert proctor_process("test", "desk.yaml", "--gate", "-q").code == 0
     (project / "limits.py").write_text("HIGH = 0.9\n", encoding="utf-8")

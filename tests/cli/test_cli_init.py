@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import subprocess
-import sys
 from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 import jsonschema_rs
 import pytest
 import yaml
+from command_line import PYTEST
 
 from proctor.agents.frameworks import shipped_adapters
 from proctor.cli.init import TEMPLATES
@@ -102,7 +102,7 @@ def test_what_a_template_writes_passes(proctor_process: Command, project: Path, 
         if name in ("adk", "holodeck"):  # the others have the suite of the plain one
             assert proctor_process(*words[:2], "--agent", "nop").code == 1
         return
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *words[1:]]
+    command = [*PYTEST, "-q", *words[1:]]
     done = subprocess.run(command, cwd=project / "made", capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "4 passed" in done.stdout

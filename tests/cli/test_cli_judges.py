@@ -347,7 +347,8 @@ def test_verdicts_outlive_a_process_that_is_killed(project: Path) -> None:
         )
         assert done.returncode == 0, done.stdout + done.stderr
         assert len(server.requests) in (3 + 1, 3 + 2)
-        assert "judge openai:scripted: 4 calls" in done.stdout
+        calls = "3 calls (1 from cache)" if len(server.requests) == 3 + 1 else "4 calls"
+        assert f"judge openai:scripted: {calls}" in done.stdout
 
 
 def test_a_run_says_why_a_judge_gave_no_score_and_counts_what_it_gave_up(proctor: Command, project: Path) -> None:

@@ -42,14 +42,15 @@ def test_problems_are_told_on_a_terminal_that_is_not_utf_8(proctor_process: Comm
     assert ended.out.isascii()
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("arguments", [("test",), ("runs",), ("show",), ("dataset", "list"), ("doctor",)])
 def test_a_reader_that_goes_away_is_no_disaster(
-    proctor_process: Command, suite: Command, project: Path, arguments: tuple[str, ...]
+    proctor: Command, suite: Command, project: Path, arguments: tuple[str, ...]
 ) -> None:
     cases = "".join(f"  - {{id: case-{n}, input: a, expected: b}}\n" for n in range(200))
     suite(text="agent: agents.py:echo\ncases:\n" + cases)
     if arguments[0] in ("runs", "show"):
-        proctor_process("test", "-q")
+        proctor("test", "-q")
     reader, writer = os.pipe()
     os.close(reader)
     command = [*COMMAND, *arguments]

@@ -9,6 +9,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
+from command_line import PYTEST
 
 pytestmark = [pytest.mark.process, pytest.mark.needs("deepeval", "pixie", "holodeck")]
 
@@ -274,7 +275,7 @@ def test_it():
 
 def pytest_in(folder: Path, *options: str, **environment: str) -> tuple[int, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "PROCTOR"))}
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *options]
+    command = [*PYTEST, *options]
     done = subprocess.run(
         command, cwd=folder, capture_output=True, text=True, encoding="utf-8", timeout=120, env=kept | environment
     )

@@ -210,7 +210,7 @@ def test_suites_and_tests_in_several_processes_run_each_case_once(project: pytes
             "def test_suite(proctor_run): proctor_run('faq.proctor.json').assert_passed()\n"
         )
 
-    session = project.runpytest_subprocess("-n", "3", "--proctor-agent", "agent.py:agent")
+    session = project.runpytest_subprocess("-n", "2", "--proctor-agent", "agent.py:agent")
 
     session.assert_outcomes(passed=12)
     assert inputs_sent(project) == list("abcdef")

@@ -219,12 +219,11 @@ def test_x_stops_at_the_first_failure_and_runs_no_further_case(project: pytest.P
     assert inputs_sent(project) == ["right", "wrong"]
 
 
-@pytest.mark.process
 def test_every_session_runs_the_agent_again(project: pytest.Pytester) -> None:
     write_suite(project.path, "right")
-    project.runpytest_subprocess()
+    project.runpytest()
 
-    project.runpytest_subprocess().stdout.no_fnmatch_line("* reused from*")
+    project.runpytest().stdout.no_fnmatch_line("* reused from*")
 
     assert inputs_sent(project) == ["right", "right"]
 
@@ -238,26 +237,24 @@ def test_lf_runs_only_failed_cases_again(project: pytest.Pytester) -> None:
     assert inputs_sent(project) == ["right", "wrong", "wrong"]
 
 
-@pytest.mark.process
 def test_answers_of_earlier_sessions_are_reused_on_request(project: pytest.Pytester) -> None:
     write_suite(project.path, "right", "wrong")
-    project.runpytest_subprocess()
+    project.runpytest()
 
-    again = project.runpytest_subprocess("--proctor-reuse")
+    again = project.runpytest("--proctor-reuse")
 
     again.assert_outcomes(passed=1, failed=1)
     again.stdout.fnmatch_lines(["*The answer is from an earlier session*", "2 answers reused*--proctor-reuse*"])
     assert inputs_sent(project) == ["right", "wrong"]
     (project.path / "agent.py").write_text(PROJECT + "\n# changed\n")
-    project.runpytest_subprocess("--proctor-reuse").stdout.no_fnmatch_line("* reused from*")
+    project.runpytest("--proctor-reuse").stdout.no_fnmatch_line("* reused from*")
     assert len(inputs_sent(project)) == 4
 
 
-@pytest.mark.process
 def test_the_ini_file_can_request_reuse(project: pytest.Pytester) -> None:
     write_suite(project.path, "right")
-    project.runpytest_subprocess()
-    project.runpytest_subprocess("-o", "proctor_reuse=true").stdout.fnmatch_lines(["1 answer reused*"])
+    project.runpytest()
+    project.runpytest("-o", "proctor_reuse=true").stdout.fnmatch_lines(["1 answer reused*"])
 
     assert inputs_sent(project) == ["right"]
 
@@ -362,8 +359,7 @@ def test_names_that_a_terminal_cannot_print_are_escaped(project: pytest.Pytester
     source = (project.path / "agent.py").read_text()
     (project.path / "agent.py").write_text(source.replace("question.upper()", "'no'"))
 
-    for options in ((), ("-n", "1")):
-        session = project.runpytest_subprocess(*options)
+    for session in (project.runpytest(), project.runpytest_subprocess("-n", "1")):
         session.assert_outcomes(failed=1)
         assert r"\ud801\n\x1b[32m/\ud800\n\x1b[31m: failed" in session.outlines
         assert "\x1b[3" not in session.stdout.str()
@@ -437,19 +433,19 @@ def test_a_store_that_cannot_be_written_is_an_error_and_not_a_verdict(project: p
     assert "Traceback" not in session.stdout.str()
 
 
-@pytest.mark.process
 def test_a_changed_environment_shows_in_the_next_session(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (pytester.path / "agent.py").write_text(
-        "import os\n\ndef agent(question):\n    open('asked.txt', 'a').write('x')\n    return os.environ['ANSWER']\n"
+        "import os\n\ndef agent(question):\n    with open('asked.txt', 'a') as file:\n        file.write('x')\n"
+        "    return os.environ['ANSWER']\n"
     )
     said = [{"role": role, "parts": [{"text": text}]} for role, text in (("user", "Hi"), ("model", "Hello there"))]
     case = {"evalId": "one", "conversation": [{"userContent": said[0], "finalResponse": said[1]}]}
     (pytester.path / "talk.test.json").write_text(json.dumps({"evalSetId": "talk", "evalCases": [case]}))
     for answer, outcome in (("Hello there", "passed"), ("Go away", "failed")):
         monkeypatch.setenv("ANSWER", answer)
-        session = pytester.runpytest_subprocess("--proctor-agent", "agent.py:agent")
+        session = pytester.runpytest("--proctor-agent", "agent.py:agent")
         assert session.parseoutcomes() == {outcome: 1}
     assert (pytester.path / "asked.txt").read_text() == "xx"
 

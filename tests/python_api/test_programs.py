@@ -5,13 +5,13 @@ from __future__ import annotations
 import runpy
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import nbclient
 import nbformat
 import pytest
+from command_line import PYTEST
 
 PROGRAMS = sorted((Path(__file__).parent / "programs").glob("*.py"))
 IN_NOTEBOOKS = ("01", "02", "03", "04", "05", "06", "11", "15", "16", "18", "19")
@@ -32,7 +32,7 @@ def test_it_runs_as_a_script(program: Path, tmp_path: Path, monkeypatch: pytest.
 def test_they_run_in_pytest(tmp_path: Path) -> None:
     for program in PROGRAMS:
         shutil.copy(program, tmp_path / f"test_p{program.name}")
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)]
+    command = [*PYTEST, "-q", str(tmp_path)]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=100)
     assert done.returncode == 0, done.stdout[-3000:]
     assert "4 passed" in done.stdout  # two functions, and a suite of two cases

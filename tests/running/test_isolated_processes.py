@@ -180,7 +180,7 @@ def test_a_conversation_is_held_in_one_process_and_each_turn_is_received_once(di
 
 def _all_end(pids: list[int]) -> bool:
     """Whether these processes end; the system may take a moment to remove one that was killed."""
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while any(_is_alive(pid) for pid in pids) and time.monotonic() < deadline:
         time.sleep(0.02)
     return not any(_is_alive(pid) for pid in pids)

@@ -17,6 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 COMMAND = (sys.executable, "-m", "proctor")
+NO_HYPOTHESIS = ("-p", "no:hypothesispytest")
+"""For pytest in a process of its own: the plugin of Hypothesis, which users rarely have, takes half of the start."""
+PYTEST = (sys.executable, "-m", "pytest", *NO_HYPOTHESIS, "-p", "no:cacheprovider")
 SETTINGS = ("PROCTOR_", "HOLODECK_", "GITHUB_", "OPENAI_")
 """Environment variables with these prefixes change what Proctor does; no test inherits them."""
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from command_line import PYTEST
 from repository import ROOT
 
 pytestmark = pytest.mark.process
@@ -18,7 +18,7 @@ MODULE = EXAMPLE / "evaluation" / "test_loan_advisor_agent.py"
 
 def run(*arguments: str, **environment: str) -> tuple[int, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "PROCTOR", "OPENAI"))}
-    command = [sys.executable, "-m", "pytest", "-q", "-s", "-p", "no:cacheprovider", *arguments]
+    command = [*PYTEST, "-q", "-s", *arguments]
     done = subprocess.run(
         command, capture_output=True, text=True, encoding="utf-8", errors="replace", timeout=240, env=kept | environment
     )

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from command_line import PYTEST
 
 pytestmark = pytest.mark.process
 
@@ -147,7 +148,7 @@ def test_without_a_dataset():
 def test_the_documented_functions_work_in_a_test_file(project: Path) -> None:
     (project / "test_calls.py").write_text(TEST_FILE)
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_calls.py"],
+        [*PYTEST, "-q", "test_calls.py"],
         cwd=project,
         capture_output=True,
         text=True,

@@ -1,4 +1,4 @@
-"""200 generated function-calling cases against a checker of its own that tries everything."""
+"""Generated function-calling cases against a checker of its own that tries everything."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from proctor.evaluators.registry import resolve_evaluator
 from proctor.evaluators.tools.checks import ExpectedTools, ToolTrajectory
 from proctor.evaluators.tools.trajectory import Trajectory
 
-CASES = 200
+CASES = 80
 
 
 def tools_of(expected: list[generated.Expected]) -> list[dict[str, Any]]:

@@ -14,6 +14,8 @@ from proctor.judging.rule_judge.relevance import relevances
 from proctor.results.statistics import wilson
 
 Row = dict[str, str]
+Judged = tuple[Row, bool, bool | None]
+"""A row, whether its answer is faithful, and what the judge says."""
 HERE = Path(__file__).parent
 
 
@@ -30,33 +32,35 @@ def verdict(row: Row) -> bool | None:
     return True if found == {"supported"} else None
 
 
-FAITHFUL = [(row, row["label"] == "supported", verdict(row)) for row in rows("labelled_rows.jsonl")]
+@pytest.fixture(scope="module")
+def faithful() -> list[Judged]:
+    return [(row, row["label"] == "supported", verdict(row)) for row in rows("labelled_rows.jsonl")]
 
 
-def test_no_wrong_answer_passes_and_no_right_one_fails() -> None:
-    wrong = [(row["context"], row["answer"]) for row, label, found in FAITHFUL if found is not None and found != label]
+def test_no_wrong_answer_passes_and_no_right_one_fails(faithful: list[Judged]) -> None:
+    wrong = [(row["context"], row["answer"]) for row, label, found in faithful if found is not None and found != label]
     assert not wrong
 
 
-def test_it_decides_a_third_of_them() -> None:
-    assert sum(found is not None for _, _, found in FAITHFUL) > len(FAITHFUL) / 3
+def test_it_decides_a_third_of_them(faithful: list[Judged]) -> None:
+    assert sum(found is not None for _, _, found in faithful) > len(faithful) / 3
 
 
 @pytest.mark.parametrize("decision", [True, False])
-def test_passes_and_fails_are_right_often_enough_to_rely_on(decision: bool) -> None:
-    right = [label == decision for _, label, found in FAITHFUL if found is decision]
+def test_passes_and_fails_are_right_often_enough_to_rely_on(faithful: list[Judged], decision: bool) -> None:
+    right = [label == decision for _, label, found in faithful if found is decision]
     low, _ = wilson(sum(right) / len(right), len(right))
     assert low > 0.98
 
 
-def test_a_polite_or_rephrased_right_answer_never_fails() -> None:
-    right = [found for row, label, found in FAITHFUL if label and row["category"] in ("polite", "paraphrase")]
+def test_a_polite_or_rephrased_right_answer_never_fails(faithful: list[Judged]) -> None:
+    right = [found for row, label, found in faithful if label and row["category"] in ("polite", "paraphrase")]
     assert len(right) >= 20
     assert False not in right
 
 
-def test_other_languages_are_left_open_unless_a_sentence_is_copied() -> None:
-    found = [found for row, _, found in FAITHFUL if row["category"] == "language"]
+def test_other_languages_are_left_open_unless_a_sentence_is_copied(faithful: list[Judged]) -> None:
+    found = [found for row, _, found in faithful if row["category"] == "language"]
     assert len(found) >= 10
     assert False not in found
 

@@ -246,13 +246,13 @@ def test_a_migration_that_fails_leaves_the_store_as_it_was(project: Path) -> Non
 
 
 @pytest.mark.process
-def test_a_newer_store_is_refused_in_one_sentence_and_left_alone(old_project: Path) -> None:
-    path = old_project / ".proctor" / DATABASE_FILE
+def test_a_newer_store_is_refused_in_one_sentence_and_left_alone(project: Path) -> None:
+    path = project / ".proctor" / DATABASE_FILE
     with closing(sqlite3.connect(path)) as database, database:
         database.execute("PRAGMA user_version = 99")
     before = path.read_bytes()
     for words in (["runs"], ["show"], ["test", "suite.yaml"], ["rescore", "last"], ["grade"]):
-        ended = proctor(old_project, *words)
+        ended = proctor(project, *words)
         assert ended.returncode in (2, 4), ended.stdout + ended.stderr
         assert "was written by a newer Proctor (store version 99" in ended.stderr
         assert "Traceback" not in ended.stderr

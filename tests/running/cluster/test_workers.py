@@ -28,9 +28,9 @@ from proctor.running.settings import ClusterOptions, RunOptions
 
 AGENT = '''
 import asyncio
+import ctypes
 import json
 import os
-import re
 import sys
 import time
 
@@ -85,13 +85,21 @@ class Talk:
 counted = Counted()
 
 
+def hold_the_interpreter():
+    """Nothing else in this process runs any more, as in a pattern that backtracks, but without its computing."""
+    libc, mutex = ctypes.PyDLL(None), ctypes.create_string_buffer(256)
+    libc.pthread_mutex_init(mutex, None)
+    for _ in range(2):  # the second time waits for ever, and no signal ends it
+        libc.pthread_mutex_lock(mutex)
+
+
 async def rough(question):
     if question == "dies":
         os._exit(0)
     if question == "sleeps":
         time.sleep(60)
     if question == "holds":
-        re.match("(a*)*b", "a" * 40)  # nothing else in this process runs meanwhile
+        hold_the_interpreter()
     if question == "raises":
         raise ValueError("a bug")
     await asyncio.sleep(0.05)
@@ -257,7 +265,7 @@ def workers_killed(turns: Path, kills: int) -> Iterator[None]:
 @pytest.fixture(scope="module")
 def many(folder: Path) -> tuple[Run, RunVerdict]:
     talk = "  - {id: talk, turns: [{input: a, expected: a}, {input: b, expected: b}]}\n"
-    return run(write(folder, "many", "counted", [f"q{number}" for number in range(60)], talk))
+    return run(write(folder, "many", "counted", [f"q{number}" for number in range(24)], talk))
 
 
 def test_every_trial_is_run_once_by_processes_that_are_not_the_runs_own(many: tuple[Run, RunVerdict]) -> None:
@@ -265,7 +273,7 @@ def test_every_trial_is_run_once_by_processes_that_are_not_the_runs_own(many: tu
     makers = {trial.replies[0].state["pid"] for trial in trials}  # type: ignore[index]
 
     assert many[1].exit_code == 0
-    assert sorted(trial.case.id for trial in trials) == sorted([*(f"q{number}" for number in range(60)), "talk"])
+    assert sorted(trial.case.id for trial in trials) == sorted([*(f"q{number}" for number in range(24)), "talk"])
     assert len(makers) == 2
     assert os.getpid() not in makers
 
@@ -335,7 +343,7 @@ def test_a_turn_that_was_answered_is_never_sent_again_whatever_dies(folder: Path
     turns = ", ".join(f"{{input: say {turn}, expected: say {turn}}}" for turn in range(3))
     more = "".join(f"  - {{id: {name}, turns: [{turns}]}}\n" for name in talks)
     path = write(folder, "talks", "noting", ["q"], more)
-    with workers_killed(folder / "turns.txt", kills=5):
+    with workers_killed(folder / "turns.txt", kills=3):
         found = run(path, overrides=Settings(parallel=3, retries=5))
 
     received = [line.split() for line in (folder / "turns.txt").read_text(encoding="utf-8").splitlines()]
@@ -366,17 +374,17 @@ def test_a_worker_makes_j_sessions_at_once_and_the_run_j_evaluations(folder: Pat
 
 def test_waiting_for_a_worker_is_not_the_agents_time(folder: Path) -> None:
     paths = [write(folder, name, "slow", [f"q{n}" for n in range(4)]) for name in ("queue", "other")]
-    found = run(*paths, cluster=ClusterOptions(workers=1), overrides=Settings(parallel=1, timeout=0.8))
+    found = run(*paths, cluster=ClusterOptions(workers=1), overrides=Settings(parallel=1, timeout=2.0))
 
     assert {trial.outcome for trial in trials_of(found)} == {Outcome.PASSED}
-    assert all(trial.duration_ms < 800 for trial in trials_of(found))
+    assert all(trial.duration_ms < 2000 for trial in trials_of(found))
 
 
 def test_trials_are_not_late_because_another_one_blocks_the_event_loop(folder: Path) -> None:
     found = run(
         write(folder, "turns", "takes_turns", [f"q{n}" for n in range(6)]),
         cluster=ClusterOptions(workers=1),
-        overrides=Settings(parallel=6, timeout=1.0),
+        overrides=Settings(parallel=6, timeout=2.0),
     )
 
     assert set(outcomes(found).values()) == {Outcome.PASSED}
@@ -399,7 +407,7 @@ def test_of_two_cases_with_the_same_id_the_one_that_blocks_fails(folder: Path) -
 
 def test_a_turn_that_took_too_long_keeps_the_calls_it_had_made(folder: Path) -> None:
     path = write(folder, "late", "late", ["q"])
-    found = run(path, cluster=ClusterOptions(workers=1), overrides=Settings(timeout=0.7))
+    found = run(path, cluster=ClusterOptions(workers=1), overrides=Settings(timeout=1.5))
 
     (trial,) = trials_of(found)
     assert trial.outcome is Outcome.FAILED
