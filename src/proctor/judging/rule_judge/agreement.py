@@ -25,6 +25,8 @@ _OTHER_PLACES = frozenset(map(stem, "new north south east west northern southern
 """`South Sudan` is not Sudan."""
 _OTHER_ROLES = frozenset("of for from with against after behind than".split())
 """`A pupil of Ada wrote it` does not say that Ada did, nor does `he beat Ada` say that she won."""
+_EDGE = Token("", "", "mark")
+"""What comes before the first and after the last word of a statement."""
 _REPLY = re.compile(r"\W*(yes|no)\s*(?:[,.;:!–-]|$)", re.IGNORECASE)
 
 
@@ -138,17 +140,17 @@ def _is_whole(before: Sequence[Token], after: Sequence[Token], asked: set[str]) 
     A name or a number beside it makes it another one (`Northern Ireland`, `Martin Luther King`), and so does a noun
     (`carbon dioxide`).
     """
-    last, first = before[-1:], after[:1]
-    if any(token.key in _JOINTS or token.kind == "period" for token in first) and not _starts_clause(after[1:]):
+    last, first = [_EDGE, *before][-1], [*after, _EDGE][0]
+    if (first.key in _JOINTS or first.kind == "period") and not _starts_clause(after[1:]):
         return False
-    if any(token.key in _JOINTS | _OTHER_PLACES or token.kind in ("number", "id") for token in last):
+    if last.key in _JOINTS | _OTHER_PLACES or last.kind in ("number", "id"):
         return False
-    if any(token.key == "," for token in first) and _goes_on(after[1:]):
+    if first.key == "," and _goes_on(after[1:]):
         return False
-    new = [token for token in first if token.key not in asked]
-    if any(token.kind in ("name", "number", "id") or (token.kind == "word" and not _is_verb(token)) for token in new):
+    is_noun = first.kind in ("name", "number", "id") or (first.kind == "word" and not _is_verb(first))
+    if is_noun and first.key not in asked:
         return False
-    return "who" not in asked or not any(token.key in _OTHER_ROLES | VERBS for token in last)
+    return "who" not in asked or last.key not in _OTHER_ROLES | VERBS
 
 
 def _is_about(topic: Sequence[Token], before: Sequence[Token], after: Sequence[Token]) -> bool:
@@ -165,13 +167,15 @@ def _is_about(topic: Sequence[Token], before: Sequence[Token], after: Sequence[T
 
 def _goes_on(tokens: Sequence[Token]) -> bool:
     """Whether a list or the name of a place goes on after a comma: `, oxygen`, `, Texas`; not `, the capital`."""
-    is_end = not tokens[1:] or tokens[1].kind == "mark" or tokens[1].key in _JOINTS
-    return any(not token.article and (token.is_content or token.key in _JOINTS) for token in tokens[:1]) and is_end
+    first, second = [*tokens, _EDGE, _EDGE][:2]
+    is_item = not first.article and (first.is_content or first.key in _JOINTS)
+    return is_item and (second.kind == "mark" or second.key in _JOINTS)
 
 
 def _starts_clause(tokens: Sequence[Token]) -> bool:
     """Whether something else is said after `and`: `and is found in …`, `and its lyrics are …`."""
-    return any(_is_verb(token) or token.key in PRONOUNS or token.article in ("its", "their") for token in tokens[:1])
+    first = [*tokens, _EDGE][0]
+    return _is_verb(first) or first.key in PRONOUNS or first.article in ("its", "their")
 
 
 def _is_verb(token: Token) -> bool:
