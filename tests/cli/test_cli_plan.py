@@ -41,7 +41,7 @@ def test_the_old_command_says_the_same(proctor: Command, counted: Path) -> None:
 
 def test_a_plan_is_of_the_selected_cases(proctor: Command, counted: Path, project: Path) -> None:
     assert proctor("test", "suite.yaml::c1", "--gate", "--plan").out.startswith("1 case of desk")
-    assert proctor("test", "--gate", "--plan", "--tag", "odd", "--json", "plan.json").out.startswith("2 cases of desk")
+    assert proctor("test", "--gate", "--plan", "--tag", "odd", "--json", "plan.json").code == 0
     assert json.loads((project / "plan.json").read_text())["cases"] == 2
 
 
