@@ -126,10 +126,8 @@ class Masker:
         if dataclasses.is_dataclass(kind):
             return self._data_class(value, name)
         if isinstance(value, (list, tuple)):
-            items = [self.data(item, name) for item in self._without_arguments(value)]
-            if all(new is old for new, old in zip(items, value, strict=True)):
-                return value
-            return tuple(items) if isinstance(value, tuple) else items
+            items = [self.data(item, name) for item in self._without_passwords(value)]
+            return _unless_same(tuple(items) if isinstance(value, tuple) else items, value)
         if isinstance(value, Mapping):
             return self._object(value, name)
         if isinstance(value, int):
@@ -148,9 +146,9 @@ class Masker:
         if not isinstance(row, list) or len(row) != len(columns):
             return self.data(row)
         cells = [self.data(cell, name) for name, cell in zip(columns, row, strict=True)]
-        return cells if any(new is not old for new, old in zip(cells, row, strict=True)) else row
+        return _unless_same(cells, row)
 
-    def _without_arguments(self, words: Sequence[Json]) -> Sequence[Json]:
+    def _without_passwords(self, words: Sequence[Json]) -> Sequence[Json]:
         """A command line in words without its passwords: `["curl", "-u", "admin:..."]`."""
         if not any(type(word) is str and _OPTION.match(word) for word in words):
             return words
@@ -179,8 +177,7 @@ class Masker:
             ):
                 new_item = self._text_under("password", item)
             elif columns and key in _ROW_KEYS and isinstance(item, list):
-                rows = [self._row(row, columns) for row in item]
-                new_item = rows if any(new is not old for new, old in zip(rows, item, strict=True)) else item
+                new_item = _unless_same([self._row(row, columns) for row in item], item)
             else:
                 new_item = self.data(item, item_name)
             new_key = self._key(key, masked)
@@ -233,7 +230,13 @@ _SCHEME = re.compile(r"(?i)(?:bearer|basic|token|digest|apikey|negotiate|bot)[ \
 """The scheme before a credential, as in a header."""
 
 
+def _unless_same(new: Sequence[Json], old: Sequence[Json]) -> Json:
+    """The new list, or the old one if it has the same items: what has no secrets stays the same object."""
+    return old if all(map(operator.is_, new, old)) else new
+
+
 _OPTION = re.compile(r"--?[A-Za-z]")
+"""The beginning of an option in a command line."""
 _COLUMN_KEYS, _ROW_KEYS = ("columns", "header", "headers", "fields"), ("rows", "data", "values", "records")
 
 

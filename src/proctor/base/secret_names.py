@@ -15,6 +15,7 @@ Placeholders (`<password>`, `$TOKEN`, `your-api-key`, `****`) are never secrets,
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import re
 from collections import Counter
@@ -22,6 +23,8 @@ from enum import IntEnum
 
 MAX_VALUE_LENGTH = 4096
 MAX_NAME_LENGTH = 80
+MAX_LINE_LENGTH = 300
+"""How much of a line is looked at."""
 RANDOM_LENGTH, RANDOM_ENTROPY = 16, 3.5
 CREDENTIAL_LENGTH = 8
 """The shortest value that counts as a credential after an uncertain name."""
@@ -39,7 +42,7 @@ PASSWORD_NAMES = tuple(
     """password passwd passwort passphrase passcode kennwort contraseña contrasena senha motdepasse wachtwoord lösenord
     hasło heslo parola şifre пароль 密码 パスワード パスワードは 비밀번호 비밀번호는 pwd""".split()
 )
-"""Words for a password, also at the end of a longer word: `dbpassword`."""
+"""Words for a password, also at the end of a longer word: `dbpassword`; some with the particle of a subject."""
 _GLUED_NAMES = (
     *PASSWORD_NAMES,
     *"secret authorization apikey apitoken secretkey accesskey accesstoken refreshtoken authtoken sessiontoken".split(),
@@ -94,6 +97,7 @@ _CONFIG_NAME = re.compile(
 )
 ORDINARY_NAME = re.compile(r"(file|path|dir|folder|name|url|uri|endpoint|region|type|count|limit|size|sock)$")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_IDENTIFIER = re.compile(r"[^\W\d](?:[^\W\d]|\.)*[!?:]?|[A-Z][a-z]{2,10}-[A-Z][A-Za-z]{2,40}")
 _UUID = re.compile(r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}")
 _LONG_BASE64 = re.compile(r"[A-Za-z0-9+/]{40,}={1,2}")
 _PART = r"(?:[A-Za-z]{1,20}|[A-Za-z]{4,20}[0-9]{1,2}|[0-9]{1,8}|[A-Za-z0-9]{1,3}|[0-9]{4}-?[0-9]{2}-?[0-9]{2}T[0-9]{2})"
@@ -101,7 +105,8 @@ _WORDS_AND_NUMBERS = re.compile(rf"{_PART}(?:[-_.:/@+]{{1,3}}{_PART})+Z?")
 MASK_PATTERN = re.compile(r"\[secret: (?:[^\[\]]{1,80}, )?[0-9]{1,12} characters\]")
 """The text that replaces a secret."""
 _PLACEHOLDER = re.compile(
-    r"(?i:[$%#]?\{(?!s?sha|s?md5|crypt|argon|pbkdf).*\}?|<[^<>]{0,100}>?|\$\(.*|%[a-z_]\w*%|%\(?\w{0,40}\)?[sd]|[:@?][a-z_]{0,40}|[x*.•…?_-]{3,}"
+    r"(?i:[$%#]?\{(?!s?sha|s?md5|crypt|argon|pbkdf).*\}?"
+    r"|<[^<>]{0,100}>?|\$\(.*|%[a-z_]\w*%|%\(?\w{0,40}\)?[sd]|[:@?][a-z_]{0,40}|[x*.•…?_-]{3,}"
     r"|\[?(?:masked|redacted|removed|hidden|filtered|omitted|none|null|nil|true|false|undefined|required|optional)\]?"
     r"|[a-z_-]{0,16}(?:\.{3}|…)|your[-_ ][a-z_ -]{1,60}|(?:insert|enter|put|replace)[-_ ][a-z_ -]{0,60}here"
     r"|same-origin|include|omit|(?:env|file|vault|op|ssm)://?.*|env[:./][\w.]+)"
@@ -194,9 +199,10 @@ def can_be_secret(text: str, name: str) -> bool:
 
 
 def _is_label_or_hint(value: str, name: str) -> bool:
-    """Whether a value is the name again, as a label of it or as a variable or header, or a sentence for users.
+    """Whether a value is the name again, another name, a sentence for users, or what follows the path of a request.
 
-    `api_key: "API key"`, `api_key_env: OPENAI_API_KEY`, `Authorization, X-API-Key`, `password: This field is required.`
+    `api_key: "API key"`, `api_key_env: OPENAI_API_KEY`, `Authorization, X-API-Key`,
+    `password: This field is required.`, `GET /password HTTP/1.1`
     """
     last = last_part(name)
     if re.sub(r"\W", "", value.lower()) == last.replace("_", "") or value.startswith("HTTP/"):
@@ -247,6 +253,18 @@ def is_mixed(value: str) -> bool:
     return has_letter and any(character.isdigit() for character in value) and " " not in value
 
 
+def is_unusual(value: str) -> bool:
+    """Neither a word nor the name of something in code."""
+    word = value.rstrip("=")
+    return not _IDENTIFIER.fullmatch(word) or _has_random_case(word)
+
+
+def _has_random_case(word: str) -> bool:
+    """Whether small and capital letters take turns more often than in `aNameInCode`."""
+    changes = sum(a.isupper() != b.isupper() for a, b in itertools.pairwise(word[:MAX_VALUE_LENGTH]))
+    return word.isalpha() and len(word) >= RANDOM_LENGTH and changes > 0.4 * len(word)
+
+
 def is_uuid(value: str) -> bool:
     return _UUID.fullmatch(value) is not None
 
@@ -274,21 +292,24 @@ def password_field(key: str, text: str) -> str:
 
     Tools of browsers have it beside the typed text: `{"element": "Password textbox", "text": "..."}`.
     """
-    words = re.findall(r"\w+", text.lower()) if last_part(key).rpartition("_")[2] in _TARGET_KEYS else ()
+    words = re.findall(r"\w+", text.lower()) if last_part(key).rpartition("_")[2] in TARGET_KEYS else ()
     return next((word for word in words if word.endswith(PASSWORD_NAMES)), "")
 
 
 def is_typed_key(key: str) -> bool:
     """Whether this key has what was typed, in an object that also says where."""
-    return last_part(key) in ("text", "value", "keys")
+    return last_part(key) in TYPED_KEYS
 
 
 def is_private_key_part(key: str, text: str) -> bool:
     """Whether this is a private number of a JSON Web Key, which is an object with the key `kty`."""
-    return key in ("d", "p", "q", "dp", "dq", "qi", "k") and len(text) >= RANDOM_LENGTH and " " not in text
+    return key in PRIVATE_KEY_PARTS and len(text) >= RANDOM_LENGTH and " " not in text
 
 
-_TARGET_KEYS = frozenset("element selector label locator target placeholder xpath field".split())
+TARGET_KEYS = tuple("element selector label locator target placeholder xpath field".split())
+"""Keys for the place on a page where something is typed."""
+TYPED_KEYS = ("text", "value", "keys")
+PRIVATE_KEY_PARTS = ("d", "p", "q", "dp", "dq", "qi", "k")
 _NAME_KEYS = frozenset("name key header field parameter variable var property option".split())
 _VALUE_KEYS = frozenset("value values val content string_value".split())
 _FOLDER_VARIABLES = ("PWD", "OLDPWD")

@@ -20,24 +20,29 @@ from __future__ import annotations
 
 import base64
 import binascii
-import itertools
 import re
 from collections.abc import Iterator
 
+from proctor.base.secret_commands import COMMAND_WORDS, LOGIN_TOKEN, passwords_in_commands
 from proctor.base.secret_names import (
     CREDENTIAL_LENGTH,
     MASK_PATTERN,
+    MAX_LINE_LENGTH,
     MAX_NAME_LENGTH,
     MAX_VALUE_LENGTH,
     ORDINARY_NAME,
     PASSWORD_NAMES,
+    PRIVATE_KEY_PARTS,
     RANDOM_LENGTH,
+    TARGET_KEYS,
+    TYPED_KEYS,
     Strength,
     can_be_secret,
     fits_uncertain_name,
     is_mixed,
     is_secret_variable_name,
     is_typed_password,
+    is_unusual,
     is_uuid,
     last_part,
     looks_like_credential,
@@ -83,7 +88,7 @@ def may_contain_secrets(text: str) -> bool:
 
 def _has_hint(text: str, lowered: str) -> bool:
     """Whether a text has a word that comes before a secret."""
-    return any(hint in lowered for hint in _HINTS) or any(command in text for command in _COMMAND_WORDS)
+    return any(hint in lowered for hint in _HINTS) or any(command in text for command in COMMAND_WORDS)
 
 
 def is_secret_variable(name: str, value: str) -> bool:
@@ -99,10 +104,15 @@ def _find_plain(text: str) -> Iterator[Secret]:
     yield from find_shapes(text)
     lowered = _lower(text)
     if _has_hint(text, lowered):
-        found = (*_after_names(text, lowered), *_in_commands(text), *_in_manifests(text), *_in_inserts(text, lowered))
+        found = (
+            *_after_names(text, lowered),
+            *passwords_in_commands(text),
+            *_in_manifests(text),
+            *_in_inserts(text, lowered),
+        )
         for start, end in found:
             yield Secret("", start, end, True)
-        yield from (Secret("", *match.span(1), True) for match in _LOGIN_TOKEN.finditer(text))
+        yield from (Secret("", *match.span(1), True) for match in LOGIN_TOKEN.finditer(text))
         for codes in _CODES.finditer(lowered) if "codes" in lowered else ():
             yield Secret("", codes.start(1), codes.start(1) + len(codes[1].rstrip()), True)
     if "kty" in text:
@@ -270,7 +280,6 @@ _FALLBACK = re.compile(
 )
 """What is before the value that code takes if a variable is not set: `process.env.KEY || "..."`."""
 _ODBC_VALUE = re.compile(r"\{([^{}\r\n]{4,200})\}(?=;|\s|[\"']|\Z)")
-_IDENTIFIER = re.compile(r"[^\W\d](?:[^\W\d]|\.)*[!?:]?|[A-Z][a-z]{2,10}-[A-Z][A-Za-z]{2,40}")
 _ANY_QUOTE = re.compile(_QUOTE)
 _COMMA = re.compile(r"[\s,]{0,20}")
 _BLANK = re.compile(r"[ \t]{1,4}")
@@ -389,7 +398,7 @@ def _is_given_to(value: str, name: str, *, is_option: bool) -> bool:
         return False
     if name_strength(name) is Strength.CERTAIN and len(value) >= 6 and is_mixed(value):
         return True
-    return looks_like_credential(value) or (is_option and _is_unusual(value))
+    return looks_like_credential(value) or (is_option and is_unusual(value))
 
 
 def _assigned(text: str, position: int, name: str, strength: Strength, *, equals: bool) -> Iterator[tuple[int, int]]:
@@ -473,7 +482,7 @@ def _on_the_line(
     ):
         yield value
         return
-    if (is_option or is_login) and strength is Strength.CERTAIN and _is_unusual(content):
+    if (is_option or is_login) and strength is Strength.CERTAIN and is_unusual(content):
         yield value
         return
     shortest = 6 if strength is Strength.CERTAIN else CREDENTIAL_LENGTH
@@ -571,26 +580,13 @@ def _holds(
         return True
     tight = equals and last_part(name).endswith(PASSWORD_NAMES) and text[span[1] : span[1] + 1] != "("
     plain_word = tight and len(value) >= MIN_VALUE_LENGTH and value.isalpha() and "pass" not in value.lower()
-    return plain_word or (_is_unusual(value) and text[span[1] : span[1] + 1] not in ("(", "["))
-
-
-def _is_unusual(value: str) -> bool:
-    """Neither a word nor the name of something in code."""
-    word = value.rstrip("=")
-    return not _IDENTIFIER.fullmatch(word) or _has_random_case(word)
-
-
-def _has_random_case(word: str) -> bool:
-    """Whether small and capital letters take turns more often than in `aNameInCode`."""
-    changes = sum(a.isupper() != b.isupper() for a, b in itertools.pairwise(word[:MAX_VALUE_LENGTH]))
-    return word.isalpha() and len(word) >= RANDOM_LENGTH and changes > 0.4 * len(word)
+    return plain_word or (is_unusual(value) and text[span[1] : span[1] + 1] not in ("(", "["))
 
 
 # Tables
 
 _COLUMN_NAME = re.compile(r"[\w .:/#-]{0,40}")
 _TABLE_RULE = re.compile(r"[|:\s-]*")
-MAX_LINE_LENGTH = 300
 
 
 def _column(text: str, start: int, end: int) -> tuple[list[tuple[int, int]], int]:
@@ -616,7 +612,7 @@ def _column(text: str, start: int, end: int) -> tuple[list[tuple[int, int]], int
         cell = values[column]
         content = cell.strip(" \r\"'*`")
         begin = position + sum(len(value) + 1 for value in values[:column]) + cell.find(content)
-        if not _TABLE_RULE.fullmatch(cell) and can_be_secret(content, "password") and _is_unusual(content):
+        if not _TABLE_RULE.fullmatch(cell) and can_be_secret(content, "password") and is_unusual(content):
             cells.append((begin, begin + len(content)))
         position = line_end + 1
     return cells, position
@@ -688,10 +684,10 @@ def _in_object(text: str, start: int, end: int, name: str, strength: Strength) -
 
 
 _TARGET = re.compile(
-    rf"(?i)(?:element|selector|label|locator|target|placeholder|xpath|field)(?:{_QUOTE})?\s{{0,3}}[:=]\s{{0,3}}"
+    rf"(?i)(?:{'|'.join(TARGET_KEYS)})(?:{_QUOTE})?\s{{0,3}}[:=]\s{{0,3}}"
     rf"{_QUOTE}[^\n{{}}]{{0,40}}\Z"
 )
-_TYPED = re.compile(rf"[^\n{{}}]{{0,120}}?(?<![a-z])(?:text|value|keys)(?:{_QUOTE})?\s{{0,3}}[:=]\s{{0,3}}")
+_TYPED = re.compile(rf"[^\n{{}}]{{0,120}}?(?<![a-z])(?:{'|'.join(TYPED_KEYS)})(?:{_QUOTE})?\s{{0,3}}[:=]\s{{0,3}}")
 """What is between the field of a page and the text that was typed into it."""
 _OBJECT_END = re.compile(r"[{}<>]|\n\s*- ")
 _INNER_VALUE = re.compile(
@@ -738,7 +734,7 @@ def _authorization(text: str, start: int, end: int) -> Iterator[tuple[int, int]]
     if value is None or not can_be_secret(value[0], "authorization"):
         return
     is_http_scheme = scheme is not None and scheme[0].strip().lower() in ("bearer", "basic")
-    if is_http_scheme or _is_unusual(value[0]):
+    if is_http_scheme or is_unusual(value[0]):
         yield value.span()
 
 
@@ -769,139 +765,26 @@ def _cookies(text: str, end: int) -> Iterator[tuple[int, int]]:
             return
         value = match["value"]
         is_value = match["name"].lower() not in _COOKIE_ATTRIBUTES and len(value) >= 4 and not value.isdigit()
-        if is_value and _is_unusual(value) and can_be_secret(value, match["name"]):
+        if is_value and is_unusual(value) and can_be_secret(value, match["name"]):
             yield match.span("value")
         position = match.end()
 
 
 # Commands, and files with a form of their own
 
-_USER = r"[^\s:\"'/=]{1,80}"
-_VALUE = r"[^\s\"'\\]{3,200}"
-_COMMANDS = tuple(
-    (commands, re.compile(option))
-    for commands, option in (
-        (
-            ("curl", "http ", "https ", "wget", "xh "),
-            rf"(?<=[\s\"',\[])(?:-u|--user|--proxy-user|-U|-a|--auth)(?:[\s=\"',]|\\\"){{0,6}}{_USER}:({_VALUE})",
-        ),
-        (("mysql", "mariadb"), rf"(?<=[\s\"'])-p['\"]?(?![0-9]{{1,5}}\b)({_VALUE})"),
-        (
-            ("login", "sshpass", "mongo", "twine", "az ", "nuget", "skopeo", "rabbitmqadmin", "ansible", "cqlsh"),
-            rf"(?<=[\s\"'])-p(?:[\s\"',]{{1,4}}|['\"])(?![0-9]{{1,5}}\b|-)({_VALUE})",
-        ),
-        (("curl",), rf"\s(?:-b|--cookie)\s{{1,3}}['\"]?[^\s=;'\"]{{1,80}}=({_VALUE})"),
-        (("etcdctl",), rf"\s--user[\s=]{{1,3}}['\"]?{_USER}:({_VALUE})"),
-        (("ssh-keygen",), rf"\s-[NP]\s{{1,3}}['\"]?(?!-)({_VALUE})"),
-        (
-            ("--with-token", "-stdin", "secret put", "secret set", "secrets set"),
-            rf"[^\n<]{{0,80}}<<<\s{{0,3}}['\"]?({_VALUE})",
-        ),
-        (
-            ("<(echo", "<(printf"),
-            r"\s{1,3}(?:-n\s{1,3}|['\"]?%s['\"]?\s{1,3})?['\"]?([^\s\"'\\)]{3,200})['\"]?\)",
-        ),
-        (("snmp-server", "snmpwalk", "snmpget"), rf"\s(?:community|-c)\s{{1,3}}['\"]?({_VALUE})"),
-        (("ldap",), rf"\s-w\s{{1,3}}['\"]?(?!-)({_VALUE})"),
-        (("redis-cli",), rf"\s-a\s{{1,3}}['\"]?(?!-)({_VALUE})"),
-        (("zip ", "sqlcmd", "bcp ", "mosquitto_"), rf"\s-P\s{{0,3}}['\"]?(?!-)({_VALUE})"),
-        (("7z ",), rf"\s-p({_VALUE})"),
-        (("openssl",), rf"\s-pass(?:in|out)?\s{{1,3}}['\"]?pass:({_VALUE})"),
-        (("openssl",), r"\s-K\s{1,3}([0-9A-Fa-f]{16,128})"),
-        (
-            ("htpasswd",),
-            rf"\s-\w{{0,4}}b\w{{0,4}}(?:\s{{1,3}}-\w{{1,5}}){{0,3}}\s{{1,3}}\S{{1,100}}\s{{1,3}}\S{{1,80}}\s{{1,3}}['\"]?({_VALUE})",
-        ),
-        (("WIFI:",), r"[:;]P:((?:[^;\\\s]|\\.){3,200})(?=;)"),
-        (("smbclient", "rpcclient", "smbmap"), rf"\s-U\s{{0,3}}['\"]?[^\s%]{{1,80}}%({_VALUE})"),
-        (("sqlplus", "expdp", "impdp", "thin:"), rf"(?:\s|(?<=thin:))\w{{1,40}}/({_VALUE}?)(?=@)"),
-        (
-            ("echo",),
-            rf"\s(?:-n\s{{1,3}})?['\"]?(?:\w{{1,40}}:)?({_VALUE})['\"]?\s{{0,3}}\|\s{{0,3}}"
-            r"(?:sudo\b|chpasswd\b|[^|\n]{0,200}-stdin)",
-        ),
-        (("ConvertTo-SecureString",), rf"\s(?:-String\s{{1,3}})?['\"]({_VALUE})"),
-        (("login",), rf"\s[A-Za-z][\w.@-]{{0,40}}(?<!HTTP)/(?=.{{6}})({_VALUE})"),
-        (
-            ("creds", "credentials", "Credentials", "login/pass", "user/pass", "username/password", "login/password"),
-            rf"\s{{0,3}}[:=]\s{{0,3}}['\"]?[\w.@-]{{1,60}}(?:\s?:|\s{{0,2}}/\s{{1,2}})(?!\()({_VALUE})",
-        ),
-        (("net use",), rf"\s/user:\S{{1,80}}\s{{1,3}}['\"]?(?!/)({_VALUE})"),
-        (("net use",), rf"\s\\\\\S{{1,100}}\s{{1,3}}['\"]?(?!/)({_VALUE})"),
-        (("operator unseal",), rf"\s{{1,3}}(?!-)({_VALUE})"),
-        (("AUTH PLAIN", "AUTHENTICATE PLAIN"), r"\s{1,2}([A-Za-z0-9+/]{12,400}={0,2})"),
-        (
-            ("secret set", "secret put", "secrets put", "SecureString", "create-secret"),
-            rf"\s(?:--body|-b|--value|--secret-string)(?:(?:\s{{1,3}}|=)['\"]?|['\"])(?!-)({_VALUE})",
-        ),
-        (("Fernet(", "SecretKeySpec(", "hmac.new("), rf"(?<=\()\s{{0,3}}b?[\"']({_VALUE})[\"']"),
-        (
-            ("jwt.encode(", "jwt.decode(", "jwt.sign(", "jwt.verify(", "createHmac("),
-            rf",\s{{0,3}}b?[\"']({_VALUE})[\"']\s{{0,3}}[,)]",
-        ),
-        (
-            ("Client(", "twilio("),
-            r"(?<=\()[\"']AC[0-9a-f]{32}[\"']\s{0,3},\s{0,3}[\"']([0-9a-f]{32})[\"']",
-        ),
-        (
-            (
-                "BasicAuth(",
-                "DigestAuth(",
-                "basic_auth(",
-                "basicAuth(",
-                "NetworkCredential(",
-                "UsernamePasswordCredentials(",
-                "PasswordAuthentication(",
-                ".login(",
-                "WiFi.begin(",
-                "auth=(",
-                "auth=[",
-                "auth:[",
-                "auth: [",
-            ),
-            r"\s{0,3}[\"'][^\"'\r\n]{0,80}[\"']\s{0,3},\s{0,3}[\"']([^\"'\r\n]{3,200})",
-        ),
-    )
-)
-"""Words that a command begins with, and the option that takes its password; both are on one line."""
-_LOGIN_TOKEN = re.compile(r"(?:login[ =]|auth |authtoken )['\"]?([0-9a-f]{32,64}|[0-9a-f-]{36})(?![\w-])")
-"""A command such as `wandb login` with a token that looks like a hash."""
-_COMMAND_WORDS = tuple(command for commands, _ in _COMMANDS for command in commands)
 _CODES = re.compile(
     r"(?:backup|recovery|unlock)[ _-]codes[^\n:=]{0,40}[:=]\s{0,10}"
     r"((?:(?:[-*] )?(?=[a-z-]{0,19}[0-9])[a-z0-9-]{6,24}[\s,;]{0,4}){1,20})"
 )
 """The codes that replace a second factor."""
 _PRIVATE_KEY_PART = re.compile(
-    rf"(?<=[\"'])(?:d|p|q|dp|dq|qi|k)(?:{_QUOTE})\s{{0,3}}:\s{{0,3}}{_QUOTE}([\w-]{{{RANDOM_LENGTH},2000}})"
+    rf"(?<=[\"'])(?:{'|'.join(PRIVATE_KEY_PARTS)})(?:{_QUOTE})\s{{0,3}}:\s{{0,3}}{_QUOTE}([\w-]{{{RANDOM_LENGTH},2000}})"
 )
 """A private number of a JSON Web Key."""
 _PGPASS = re.compile(
     r"(?m)(?:^|(?<=[\s\"']))(?:[A-Za-z][\w.-]{0,80}|\*|[0-9]{1,3}(?:\.[0-9]{1,3}){3}):(?:[0-9]{4,5}|\*):[\w*.-]{1,60}:[A-Za-z*][\w.@-]{0,60}:"
     r"([^\s:][^\s]{3,200}?)(?=[\"']?$)"
 )
-
-
-def _in_commands(text: str) -> Iterator[tuple[int, int]]:
-    for commands, option in _COMMANDS:
-        for command in commands:
-            position = text.find(command)
-            while position >= 0:
-                end = position + len(command)
-                is_end_of_word = position > 0 and text[position - 1].isalnum()
-                if not is_end_of_word or command.endswith("("):  # as in `setBasicAuth(`
-                    yield from _password_option(text, end, option)
-                position = text.find(command, end)
-
-
-def _password_option(text: str, position: int, option: re.Pattern[str]) -> Iterator[tuple[int, int]]:
-    limit = min(len(text), position + MAX_LINE_LENGTH)
-    line_end = text.find("\n", position, limit)
-    value = option.search(text, position - 1, limit if line_end < 0 else line_end)
-    if value is None or value[1].startswith("//") or not can_be_secret(value[1], "password"):
-        return
-    if _is_unusual(value[1]):
-        yield value.span(1)
 
 
 _SECRET_KIND = re.compile(

@@ -14,7 +14,8 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from proctor.judging.rule_judge.claims import declines, makes_claim, split_statements, without_courtesy
-from proctor.judging.rule_judge.lexicon import KINDS, PRONOUNS, VERBS, excludes, stem, verb_key
+from proctor.judging.rule_judge.grammar import is_verb
+from proctor.judging.rule_judge.lexicon import KINDS, PRONOUNS, VERBS, excludes, stem
 from proctor.judging.rule_judge.proof import Verdict, judge_claims
 from proctor.judging.rule_judge.reading import Token, conflicts, matches, names_in, read
 
@@ -179,8 +180,7 @@ def _starts_clause(tokens: Sequence[Token]) -> bool:
 
 
 def _is_verb(token: Token) -> bool:
-    word = token.text.lower()
-    return token.key in VERBS or word in ("is", "are", "was", "were", "has", "had") or "+" in verb_key(word)
+    return any(map(is_verb, read(token.text.lower())))
 
 
 def _words(text: str, names: frozenset[str], *, marks: bool = False) -> list[Token]:

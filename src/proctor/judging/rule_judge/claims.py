@@ -79,7 +79,7 @@ def declines(text: str) -> bool:
 
 def without_courtesy(text: str) -> str:
     """The statement without greetings, thanks, apologies and offers of help."""
-    bare = text.replace("’", "'")
+    bare = _TELLING.sub("", text.replace("’", "'"))
     for _ in range(3):
         bare = _CLOSING.sub(" ", _OPENING.sub(" ", bare)).strip()
     return bare
@@ -89,7 +89,7 @@ def _pattern(name: str, before: str = "", after: str = "") -> re.Pattern[str]:
     return re.compile(f"{before}(?:{'|'.join(COURTESIES[name])}){after}", re.IGNORECASE)
 
 
-_TELLING = re.compile(r"\W*did you know\b", re.IGNORECASE)
+_TELLING = _pattern("tellings", r"^\W*", r"\b")
 _PROMISE = re.compile(
     r"\b(?:free(?! to\b)|complimentary|discounted|half-price|no extra charge|upgrade|waive|refund you|immediate refund)"
     r"\b",

@@ -50,7 +50,7 @@ STORED_NAMES: Mapping[type, Mapping[str, str]] = {
 def _codec(*, strict: bool) -> DataclassCodec:
     return DataclassCodec(
         hooks={
-            NamedData: Hook(lambda item: [item.name, to_json(item.value)], _named_data),
+            NamedData: Hook(lambda item: [item.name, to_json(item.value)], _to_named_data),
             GateResult: Hook(gate_to_json, lambda data: gate_from_json(data, strict=strict)),
         },
         skip={Reply: ["raw", "reports_calls"], Run: NOT_IN_HEADER},
@@ -62,7 +62,7 @@ def _codec(*, strict: bool) -> DataclassCodec:
     )
 
 
-def _named_data(pair: Sequence[Any]) -> NamedData:
+def _to_named_data(pair: Sequence[Any]) -> NamedData:
     name, value = pair
     if not isinstance(name, str):
         raise TypeError(f"{type(name).__name__} instead of the name of an output")
